@@ -1,0 +1,90 @@
+//! Which APIs and versions a Mink server takes, and the decoding of a request under that table.
+//!
+//! Lives on: anywhere (pure).
+//! Owns: the table. What a listener advertises is its own decision, never more than stands here.
+
+use bytes::Bytes;
+
+use crate::error::{DecodeError, Fault};
+use crate::message::VersionRange;
+use crate::messages::{ApiKey, RequestBody};
+
+/// One API that a server takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Offer {
+    pub key: ApiKey,
+    /// What ApiVersions may say.
+    pub advertised: VersionRange,
+    /// What is decoded: less than advertised for Produce alone, because librdkafka concludes from an advertised
+    /// Produce 0 that the broker exists at all, and never sends it.
+    pub decoded: VersionRange,
+}
+
+const fn offered(key: ApiKey, min: i16, max: i16) -> Offer {
+    let range = VersionRange { min, max };
+    Offer { key, advertised: range, decoded: range }
+}
+
+/// In the order of the keys, which is the order that ApiVersions answers in.
+pub const OFFERED: &[Offer] = &[
+    Offer {
+        key: ApiKey::Produce,
+        advertised: VersionRange { min: 0, max: 9 },
+        decoded: VersionRange { min: 3, max: 9 },
+    },
+    offered(ApiKey::Fetch, 4, 12),
+    offered(ApiKey::ListOffsets, 1, 7),
+    offered(ApiKey::Metadata, 0, 12),
+    offered(ApiKey::OffsetCommit, 2, 9),
+    offered(ApiKey::OffsetFetch, 1, 9),
+    offered(ApiKey::FindCoordinator, 0, 4),
+    offered(ApiKey::JoinGroup, 0, 9),
+    offered(ApiKey::ApiVersions, 0, 4),
+    offered(ApiKey::CreateTopics, 2, 7),
+    offered(ApiKey::DeleteTopics, 1, 6),
+    offered(ApiKey::InitProducerId, 0, 4),
+    offered(ApiKey::DescribeConfigs, 1, 4),
+];
+
+/// The line of the table for `key`, if there is one.
+pub fn offer(key: ApiKey) -> Option<&'static Offer> {
+    OFFERED.iter().find(|offer| offer.key == key)
+}
+
+/// Decodes the body of a request whose header said `api_key` and `version`.
+///
+/// An API or version that is not in [`OFFERED`] is an error, as is a body with a byte too few or too many. An
+/// ApiVersions request of an unknown version must be answered all the same: look at [`offer`] first.
+pub fn decode_request(api_key: i16, version: i16, body: Bytes) -> Result<RequestBody, DecodeError> {
+    let refuse = |message, fault| Err(DecodeError { message, field: "api_key", fault });
+    let Some(key) = ApiKey::from_code(api_key) else {
+        return refuse("request", Fault::UnknownApi { api_key });
+    };
+    match offer(key) {
+        None => refuse(key.name(), Fault::UnknownApi { api_key }),
+        Some(offer) if !offer.decoded.contains(version) => {
+            refuse(key.name(), Fault::UnsupportedVersion { api_key, version })
+        }
+        Some(_) => RequestBody::decode(key, version, body),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_sorted_and_has_each_key_once() {
+        assert!(OFFERED.windows(2).all(|pair| pair[0].key < pair[1].key));
+    }
+
+    #[test]
+    fn what_is_not_offered_is_refused_whatever_its_body() {
+        let refused = |key: i16, version| decode_request(key, version, Bytes::new()).unwrap_err().fault;
+        assert_eq!(refused(999, 0), Fault::UnknownApi { api_key: 999 });
+        assert_eq!(refused(24, 0), Fault::UnknownApi { api_key: 24 });
+        for version in [0, 2, 10, -1, i16::MAX, i16::MIN] {
+            assert_eq!(refused(0, version), Fault::UnsupportedVersion { api_key: 0, version });
+        }
+    }
+}

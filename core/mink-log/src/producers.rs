@@ -1,0 +1,281 @@
+//! The producer table of a bucket: which batch of an idempotent producer may come next, and which came already (I6).
+//!
+//! Lives on: anywhere (pure).
+//! Owns: the last five batches of each producer that is remembered.
+//! Invariants: the table is a fold over the logged batches of idempotent producers and their commit times, so it is the same
+//! after any replay (T-9). A producer is forgotten in two ways only, both part of that fold: the log's commit time passed its last
+//! batch by the expiry, or the table was full and it had been idle for an hour.
+use crate::{AppendRefused, SNAPSHOT_PRODUCERS_MAX};
+use mink_types::{CommitTime, Limits, Offset, ProducerEpoch, ProducerId, Sequence};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Batches remembered for each producer: as many as clients keep in flight, as in Kafka (K-9).
+pub const WINDOW_BATCHES: usize = 5;
+
+/// A producer idle for longer may make room for another, in ms. Forgetting one that still retries would store its batch twice.
+pub const EVICTABLE_IDLE_MS: i64 = 60 * 60 * 1000;
+
+/// How many producers are remembered, and how long.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ProducerLimits {
+    /// Producers per bucket.
+    pub producers_max: u32,
+    /// A producer idle for longer is forgotten, in ms of commit time.
+    pub expiry_ms: u64,
+}
+
+impl From<&Limits> for ProducerLimits {
+    fn from(limits: &Limits) -> ProducerLimits {
+        ProducerLimits {
+            producers_max: limits.producers_per_bucket_max,
+            expiry_ms: limits.producer_expiry_ms,
+        }
+    }
+}
+
+impl ProducerLimits {
+    fn expiry(&self) -> i64 {
+        i64::try_from(self.expiry_ms).unwrap_or(i64::MAX)
+    }
+
+    fn full(&self, producers: usize) -> bool {
+        let most = usize::try_from(self.producers_max).unwrap_or(usize::MAX);
+        producers >= most.clamp(1, SNAPSHOT_PRODUCERS_MAX)
+    }
+}
+
+/// What an idempotent producer wrote on a batch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stamp {
+    pub producer: ProducerId,
+    pub epoch: ProducerEpoch,
+    /// Sequence of the batch's first record.
+    pub base_sequence: Sequence,
+}
+
+/// A batch as the log has it: what the table is folded from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LoggedBatch {
+    pub base_offset: Offset,
+    /// Offsets it takes; 0 for an entry that is no batch but moves the log's time.
+    pub count: u32,
+    pub commit_time: CommitTime,
+    /// None if its producer is not idempotent.
+    pub stamp: Option<Stamp>,
+}
+
+impl LoggedBatch {
+    /// The offset after its last record.
+    pub fn end(&self) -> Offset {
+        self.base_offset.plus(u64::from(self.count))
+    }
+}
+
+/// A remembered batch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Placed {
+    pub(crate) base_sequence: Sequence,
+    pub(crate) count: u32,
+    pub(crate) base_offset: Offset,
+    pub(crate) commit_time: CommitTime,
+}
+
+impl Placed {
+    pub(crate) fn end(&self) -> Offset {
+        self.base_offset.plus(u64::from(self.count))
+    }
+}
+
+/// Up to five batches, oldest first.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Window {
+    batches: [Placed; WINDOW_BATCHES],
+    len: usize,
+}
+
+impl Window {
+    pub(crate) fn push(&mut self, placed: Placed) {
+        if self.len >= WINDOW_BATCHES {
+            self.batches.rotate_left(1);
+            self.len = WINDOW_BATCHES - 1;
+        }
+        if let Some(free) = self.batches.get_mut(self.len) {
+            *free = placed;
+            self.len += 1;
+        }
+    }
+
+    pub(crate) fn as_slice(&self) -> &[Placed] {
+        self.batches.get(..self.len).unwrap_or_default()
+    }
+}
+
+impl PartialEq for Window {
+    fn eq(&self, other: &Window) -> bool {
+        self.as_slice() == other.as_slice()
+    }
+}
+
+impl Eq for Window {}
+
+/// What is remembered of one producer; its window is never empty.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Entry {
+    pub(crate) epoch: ProducerEpoch,
+    pub(crate) window: Window,
+}
+
+impl Entry {
+    fn last(&self) -> Placed {
+        self.window.as_slice().last().copied().unwrap_or_default()
+    }
+
+    fn next_sequence(&self) -> Sequence {
+        let last = self.last();
+        last.base_sequence.plus(last.count)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Verdict {
+    New,
+    Repeat(Placed),
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Producers {
+    limits: ProducerLimits,
+    by_id: BTreeMap<ProducerId, Entry>,
+    /// The same producers by the commit time of their last batch: the one idle for longest comes first.
+    by_time: BTreeSet<(CommitTime, ProducerId)>,
+}
+
+impl Producers {
+    pub(crate) fn new(limits: ProducerLimits) -> Producers {
+        Producers { limits, by_id: BTreeMap::new(), by_time: BTreeSet::new() }
+    }
+
+    /// Judges a batch that would get `commit_time`. `never_written` says that the log never held a record.
+    pub(crate) fn judge(
+        &self,
+        claim: Stamp,
+        count: u32,
+        commit_time: CommitTime,
+        never_written: bool,
+    ) -> Result<Verdict, AppendRefused> {
+        let gap = |expected| AppendRefused::OutOfOrder {
+            producer: claim.producer,
+            expected: Some(expected),
+            found: claim.base_sequence,
+        };
+        let Some(entry) = self.by_id.get(&claim.producer) else {
+            // K-10: a later batch must not overtake the producer's first; where there once was data, the producer may only be
+            // forgotten, and refusing it would never end.
+            if never_written && claim.base_sequence != Sequence(0) {
+                return Err(gap(Sequence(0)));
+            }
+            return self.check_room(commit_time).map(|()| Verdict::New);
+        };
+        if claim.epoch < entry.epoch {
+            return Err(AppendRefused::ProducerFenced {
+                producer: claim.producer,
+                current: entry.epoch,
+                found: claim.epoch,
+            });
+        }
+        if claim.epoch > entry.epoch {
+            return if claim.base_sequence == Sequence(0) { Ok(Verdict::New) } else { Err(gap(Sequence(0))) };
+        }
+        let repeat = |placed: &&Placed| placed.base_sequence == claim.base_sequence && placed.count == count;
+        if let Some(placed) = entry.window.as_slice().iter().find(repeat) {
+            return Ok(Verdict::Repeat(*placed));
+        }
+        let expected = entry.next_sequence();
+        if claim.base_sequence == expected { Ok(Verdict::New) } else { Err(gap(expected)) }
+    }
+
+    fn check_room(&self, commit_time: CommitTime) -> Result<(), AppendRefused> {
+        let evictable = |&(last, _): &(CommitTime, ProducerId)| {
+            idle_ms(last, commit_time) > EVICTABLE_IDLE_MS.min(self.limits.expiry())
+        };
+        if !self.limits.full(self.by_id.len()) || self.by_time.first().is_some_and(evictable) {
+            return Ok(());
+        }
+        let producers = u32::try_from(self.by_id.len()).unwrap_or(u32::MAX);
+        Err(AppendRefused::TooManyProducers { producers })
+    }
+
+    /// Folds a logged batch in.
+    pub(crate) fn record(&mut self, batch: LoggedBatch) {
+        self.expire(batch.commit_time);
+        let Some(stamp) = batch.stamp.filter(|_| batch.count > 0) else {
+            return;
+        };
+        let placed = Placed {
+            base_sequence: stamp.base_sequence,
+            count: batch.count,
+            base_offset: batch.base_offset,
+            commit_time: batch.commit_time,
+        };
+        if let Some(entry) = self.by_id.get_mut(&stamp.producer) {
+            self.by_time.remove(&(entry.last().commit_time, stamp.producer));
+            if entry.epoch != stamp.epoch || entry.next_sequence() != stamp.base_sequence {
+                *entry = Entry { epoch: stamp.epoch, window: Window::default() };
+            }
+            entry.window.push(placed);
+        } else {
+            self.make_room(batch.commit_time);
+            let mut window = Window::default();
+            window.push(placed);
+            self.insert(stamp.producer, Entry { epoch: stamp.epoch, window });
+        }
+        self.by_time.insert((batch.commit_time, stamp.producer));
+    }
+
+    /// Forgets who was idle for longer than the expiry when the log reached `commit_time`.
+    pub(crate) fn expire(&mut self, commit_time: CommitTime) {
+        while let Some(&(last, producer)) = self.by_time.first() {
+            if idle_ms(last, commit_time) <= self.limits.expiry() {
+                return;
+            }
+            self.by_time.pop_first();
+            self.by_id.remove(&producer);
+        }
+    }
+
+    /// After the limit was lowered the table may be above it: only the idle ones go.
+    fn make_room(&mut self, commit_time: CommitTime) {
+        while self.limits.full(self.by_id.len()) {
+            let Some(&(last, producer)) = self.by_time.first() else {
+                return;
+            };
+            if idle_ms(last, commit_time) <= EVICTABLE_IDLE_MS {
+                return;
+            }
+            self.by_time.pop_first();
+            self.by_id.remove(&producer);
+        }
+    }
+
+    pub(crate) fn insert(&mut self, producer: ProducerId, entry: Entry) {
+        self.by_time.insert((entry.last().commit_time, producer));
+        self.by_id.insert(producer, entry);
+    }
+
+    pub(crate) fn set_limits(&mut self, limits: ProducerLimits) {
+        self.limits = limits;
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    /// In the order of ids.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (ProducerId, &Entry)> {
+        self.by_id.iter().map(|(&producer, entry)| (producer, entry))
+    }
+}
+
+fn idle_ms(last: CommitTime, now: CommitTime) -> i64 {
+    now.0.saturating_sub(last.0)
+}

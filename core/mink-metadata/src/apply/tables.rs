@@ -1,0 +1,175 @@
+//! Databases and tables: create and drop, with the rules of names.
+//!
+//! Lives on: anywhere (pure).
+//! Invariants: K-26 (a dropped id stays dropped), I14 (a dropped table's objects are doomed unless another range needs them).
+use imbl::OrdMap;
+use mink_types::{
+    BucketEpoch, BucketId, DatabaseId, DatabaseName, Incarnation, LogIndex, Offset, TableId, TableName,
+};
+use mink_types::{ObjectId, TablePath};
+
+use super::{Judged, Position};
+use crate::state::{Bucket, Database, State, Table};
+use crate::{Answer, Invalid, LimitKind, NewTable, Refusal};
+
+/// Most databases.
+const DATABASES_MAX: usize = 10_000;
+/// Most buckets of one table, whatever a node's own limits say.
+const TABLE_BUCKETS_MAX: u32 = 1 << 20;
+
+impl State {
+    pub(super) fn create_database(&mut self, at: Position, name: &DatabaseName) -> Judged {
+        if let Some(database) = self.databases.get(name) {
+            return Err(Refusal::DatabaseExists { id: database.id });
+        }
+        if self.databases.len() >= DATABASES_MAX {
+            return Err(Refusal::Limit { limit: LimitKind::Databases, max: DATABASES_MAX as u64 });
+        }
+        let id = DatabaseId(at.id());
+        self.databases.insert(name.clone(), Database { id, name: name.clone(), created: at.index });
+        Ok(Answer::DatabaseCreated(id))
+    }
+
+    pub(super) fn drop_database(&mut self, name: &DatabaseName) -> Judged {
+        if !self.databases.contains_key(name) {
+            return Err(Refusal::DatabaseNotFound { name: name.clone() });
+        }
+        if self.tables_of(name).next().is_some() {
+            return Err(Refusal::DatabaseNotEmpty { name: name.clone() });
+        }
+        self.databases.remove(name);
+        Ok(Answer::Done)
+    }
+
+    pub(super) fn create_table(&mut self, at: Position, new: &NewTable) -> Judged {
+        if !self.databases.contains_key(&new.path.database) {
+            return Err(Refusal::DatabaseNotFound { name: new.path.database.clone() });
+        }
+        if let Some(table) = self.table_at(&new.path) {
+            return Err(Refusal::TableExists { id: table.id });
+        }
+        if let Some(other) = self.topic_collision(&new.path, &new.kafka_database) {
+            return Err(Refusal::TopicCollision { other });
+        }
+        if new.uuid.0 == [0; 16] {
+            return Err(Refusal::Invalid(Invalid::ZeroUuid));
+        }
+        if self.indexes.uuids.contains_key(&new.uuid) {
+            return Err(Refusal::Invalid(Invalid::UuidTaken));
+        }
+        let buckets = new.options.buckets;
+        if buckets == 0 {
+            return Err(Refusal::Invalid(Invalid::NoBuckets));
+        }
+        if buckets > TABLE_BUCKETS_MAX {
+            return Err(Refusal::Limit { limit: LimitKind::BucketsPerTable, max: TABLE_BUCKETS_MAX.into() });
+        }
+        if self.buckets.len() as u64 + u64::from(buckets) > u64::from(new.buckets_max) {
+            return Err(Refusal::Limit { limit: LimitKind::Buckets, max: new.buckets_max.into() });
+        }
+        let table = Table {
+            id: TableId(at.id()),
+            path: new.path.clone(),
+            uuid: new.uuid,
+            options: new.options.clone(),
+            created: at.index,
+            buckets,
+        };
+        self.index_table(&table);
+        for id in table.bucket_ids() {
+            let (start, end) = (Offset(0), Offset(0));
+            let bucket = Bucket { epoch: BucketEpoch(0), owner: None, start, end, ranges: OrdMap::new() };
+            self.buckets.insert(id, bucket);
+        }
+        Ok(Answer::TableCreated(table.id))
+    }
+
+    pub(super) fn drop_table(&mut self, at: Position, id: TableId) -> Judged {
+        let table = self.tables.remove(&id).ok_or(Refusal::TableNotFound { id })?;
+        self.indexes.paths.remove(&table.path);
+        self.indexes.uuids.remove(&table.uuid);
+        self.indexes.topics.remove(&(table.path.database.clone(), table.path.table.collision_key(), id));
+        let mut lost = Vec::new();
+        for bucket in table.bucket_ids() {
+            if let Some(state) = self.buckets.remove(&bucket) {
+                lost.extend(state.ranges.values().map(|range| range.object));
+                if let Some(owner) = state.owner {
+                    self.indexes.hanging.remove(&(owner, bucket));
+                }
+            }
+        }
+        for object in lost {
+            self.lose_range(at.index, object);
+        }
+        Ok(Answer::Done)
+    }
+
+    /// Adds a table and what leads to it, without its buckets.
+    pub(crate) fn index_table(&mut self, table: &Table) {
+        let (id, path) = (table.id, &table.path);
+        self.indexes.paths.insert(path.clone(), id);
+        self.indexes.uuids.insert(table.uuid, id);
+        self.indexes.topics.insert((path.database.clone(), path.table.collision_key(), id));
+        self.tables.insert(id, table.clone());
+    }
+
+    /// Puts a bucket in place and notes on whose chain it hangs.
+    pub(crate) fn set_bucket(&mut self, id: BucketId, bucket: Bucket) {
+        if let Some(owner) = bucket.owner {
+            self.indexes.hanging.insert((owner, id));
+        }
+        self.buckets.insert(id, bucket);
+    }
+
+    /// Hangs a bucket on a chain, or on none.
+    pub(super) fn set_owner(&mut self, id: BucketId, owner: Option<Incarnation>) {
+        let Some(bucket) = self.buckets.get_mut(&id) else {
+            return;
+        };
+        let before = std::mem::replace(&mut bucket.owner, owner);
+        if let Some(before) = before {
+            self.indexes.hanging.remove(&(before, id));
+        }
+        if let Some(owner) = owner {
+            self.indexes.hanging.insert((owner, id));
+        }
+    }
+
+    /// A range of the object went. With its last one a stream object is doomed; a WAL object too once its chain is dead,
+    /// for before that a second taker may still walk over it, and the sweep takes it with the chain.
+    pub(super) fn lose_range(&mut self, at: LogIndex, id: ObjectId) {
+        let Some(object) = self.objects.get_mut(&id) else {
+            return;
+        };
+        object.ranges = object.ranges.saturating_sub(1);
+        if object.ranges > 0 {
+            return;
+        }
+        self.objects.remove(&id);
+        let doomed = match id {
+            ObjectId::Stream { .. } => true,
+            ObjectId::Wal { chain, .. } => self.dead(chain.incarnation),
+        };
+        if doomed {
+            self.doomed.insert(id, at);
+        }
+    }
+
+    /// The table that a new one would collide with as a Kafka topic (FEATURES section 5).
+    fn topic_collision(&self, path: &TablePath, kafka_database: &DatabaseName) -> Option<TablePath> {
+        if path.database == *kafka_database {
+            let key = path.table.collision_key();
+            let mut same = self.indexes.topics.range((path.database.clone(), key.clone(), TableId(0))..);
+            if let Some((database, found, id)) = same.next()
+                && (database, found) == (&path.database, &key)
+            {
+                return self.tables.get(id).map(|table| table.path.clone());
+            }
+            let other = TablePath::parse(path.table.as_str()).ok()?;
+            return self.table_at(&other).map(|table| table.path.clone());
+        }
+        let topic = TableName::new(&path.to_string()).ok()?;
+        let other = TablePath { database: kafka_database.clone(), table: topic };
+        self.table_at(&other).map(|table| table.path.clone())
+    }
+}

@@ -1,0 +1,131 @@
+//! What a node may ask of the log: commands and their parts.
+//!
+//! Lives on: anywhere (pure).
+//! Invariants: a command carries every epoch, id and name that its judgement needs; nothing is looked up by a name that may
+//! have come to mean something else (K-26).
+use mink_types::{
+    BucketEpoch, BucketId, CommitTime, DatabaseName, Incarnation, NodeId, ObjectId, Offset, TableId,
+    TableOptions, TablePath, TableUuid, Timestamp, WalNumber,
+};
+
+/// A change of the metadata. [`crate::State::apply`] judges it against everything before it in the log.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Command {
+    /// A node process begins a life. The incarnation is the row's index, so a row carries at most one of these.
+    Register(Registration),
+    /// Nothing that `incarnation` sends is accepted any more, and its trim is frozen. `by` must be unfenced itself. An
+    /// incarnation that is fenced already gives [`crate::Refusal::AlreadyFenced`], which counts as done.
+    Fence { incarnation: Incarnation, by: Incarnation },
+    /// A draining node's last command: it fences itself and is marked as drained, so that a successor need not wait for
+    /// its lease. `trim` and `seal` are those of its chain; when the seal stands at the trim, the chain holds nothing
+    /// uncommitted, and all buckets that hang on it are released by this same command.
+    Leave { incarnation: Incarnation, trim: WalNumber, seal: Option<WalNumber> },
+    /// Creates a database.
+    CreateDatabase { name: DatabaseName },
+    /// Drops a database; refused while it has tables.
+    DropDatabase { name: DatabaseName },
+    /// Creates a table in a database that exists. Its buckets are free, at epoch 0.
+    CreateTable(NewTable),
+    /// Drops a table with all its buckets and ranges; objects that lose their last range are doomed.
+    DropTable { id: TableId },
+    /// Makes offsets readable from objects, and trims the chain. Accepted or refused as a whole; ranges of dropped tables
+    /// are skipped. `source` is `by`'s own chain, or a fenced one whose recovered entries these are.
+    Commit { by: Incarnation, source: Incarnation, objects: Vec<CommittedObject>, trim: Option<WalNumber> },
+    /// Takes buckets that are free, or that hang on the fenced chain `from`, onto `by`'s chain; each epoch grows by one.
+    /// Each bucket is judged by itself.
+    Open { by: Incarnation, buckets: Vec<BucketOpening>, from: Option<TakenOver> },
+    /// Lets go of a live bucket whose every ordered append is committed: `end` must be the committed end.
+    Release { by: Incarnation, bucket: BucketId, epoch: BucketEpoch, end: Offset },
+    /// Forgets offsets below `start` (retention); objects that lose their last range are doomed.
+    RaiseStart { by: Incarnation, bucket: BucketId, epoch: BucketEpoch, start: Offset },
+    /// These doomed objects are deleted. What is not doomed is ignored.
+    Deleted { objects: Vec<ObjectId> },
+    /// The prefixes of a dead incarnation have been cleaned: its recorded seal and referenced objects alone remain.
+    Swept { incarnation: Incarnation },
+    /// The verdict of the create-only probe on a store.
+    Probed { store: String, sound: bool, detail: String },
+    /// Commands and formats of `level` may be used from here on. Every unfenced incarnation must know the level.
+    RaiseFeatureLevel { level: u32 },
+}
+
+/// What a node says about itself when it registers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Registration {
+    pub node: NodeId,
+    /// Drawn by the node; part of its objects' keys.
+    pub tag: u64,
+    /// Where its stream objects lie, without credentials.
+    pub storage: String,
+    /// Where its WAL objects lie, so that a takeover looks in the right place.
+    pub wal_storage: String,
+    /// Addresses that clients and other nodes are told.
+    pub listeners: Vec<Listener>,
+    /// Version of the program, for people.
+    pub version: String,
+    /// Newest feature level that the program applies.
+    pub feature_level_max: u32,
+}
+
+/// An advertised address. The name is the protocol (`kafka`, `http`, `flight`), or `protocol.NAME` for a further one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Listener {
+    pub name: String,
+    pub host: String,
+    pub port: u16,
+}
+
+/// A table to create.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NewTable {
+    pub path: TablePath,
+    /// Drawn by whoever asks; Kafka's topic id. Never zero.
+    pub uuid: TableUuid,
+    pub options: TableOptions,
+    /// The database whose tables are topics by their bare name; two topics must not share a name.
+    pub kafka_database: DatabaseName,
+    /// The asking node's bound on the buckets of all tables; the command is refused above it.
+    pub buckets_max: u32,
+}
+
+/// An object that a commit makes readable.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CommittedObject {
+    /// A stream object of the author, or, in an adoption, a WAL object of the source chain.
+    pub id: ObjectId,
+    /// Length in bytes.
+    pub length: u64,
+    /// Length of the footer in bytes.
+    pub footer_length: u32,
+    /// CRC32C of the footer.
+    pub checksum: u32,
+    pub ranges: Vec<CommittedRange>,
+}
+
+/// Offsets `start..end` of one bucket in an object.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CommittedRange {
+    pub bucket: BucketId,
+    /// The bucket's epoch that the author relies on.
+    pub epoch: BucketEpoch,
+    pub start: Offset,
+    /// Exclusive.
+    pub end: Offset,
+    pub max_timestamp: Timestamp,
+    pub last_commit_time: CommitTime,
+    /// Stored bytes of the range.
+    pub bytes: u64,
+}
+
+/// A bucket to open, and the epoch it was seen at before the takeover's walk began.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BucketOpening {
+    pub bucket: BucketId,
+    pub epoch: BucketEpoch,
+}
+
+/// The chain that was walked, and where it was found sealed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TakenOver {
+    pub incarnation: Incarnation,
+    pub seal: WalNumber,
+}

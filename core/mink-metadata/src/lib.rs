@@ -1,0 +1,31 @@
+//! The command log's state machine: commands, how each is judged and applied, the state they make, its snapshot and digest.
+//!
+//! Lives on: anywhere (pure).
+//! Owns: nothing outside the values it returns; the log itself is mink-sql's.     Talks to: mink-types.
+//! Invariants: I11 (apply is deterministic), I12 (a request id is applied once), I13 (rows are chained by hash, epochs only
+//! grow), I14 (nothing referenced is ever doomed), T-18 and K-26 (ranges never overlap, dropped ids stay dropped).
+//! See: docs/architecture.md
+#![forbid(unsafe_code)]
+
+mod apply;
+mod command;
+mod error;
+mod result;
+mod row;
+mod snapshot;
+mod state;
+mod wire;
+
+pub use command::{
+    BucketOpening, Command, CommittedObject, CommittedRange, Listener, NewTable, Registration, TakenOver,
+};
+pub use error::{ApplyError, GroupError, SnapshotError};
+pub use result::{Answer, CommandResult, Invalid, LimitKind, ObjectFault, Refusal, RefusalKind, Stale};
+pub use row::{Group, PAYLOAD_BYTES_MAX, ROW_COMMANDS_MAX, Row, row_hash};
+pub use state::{Bucket, Database, IncarnationState, Object, ObjectRange, Probe, SESSIONS_MAX, State, Table};
+
+/// The newest feature level that this version applies. The log's own level rises by `Command::RaiseFeatureLevel` only.
+pub const FEATURE_LEVEL_MAX: u32 = 1;
+
+#[cfg(test)]
+mod tests;

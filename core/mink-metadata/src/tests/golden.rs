@@ -1,0 +1,95 @@
+//! The bytes of rows and snapshots are those of the released formats (docs/format.md).
+//!
+//! `MINK_BLESS=1 cargo test -p mink-metadata golden` writes them anew; only ever for a format that no release has.
+use super::*;
+use std::fmt::Write as _;
+
+fn golden(name: &str, bytes: &[u8]) -> Vec<u8> {
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(name);
+    let mut hex = String::new();
+    for (at, byte) in bytes.iter().enumerate() {
+        let end = if at % 32 == 31 || at + 1 == bytes.len() { "\n" } else { "" };
+        write!(hex, "{byte:02x}{end}").expect("a string takes all");
+    }
+    if std::env::var_os("MINK_BLESS").is_some() {
+        std::fs::write(&file, hex).expect("testdata is writable");
+    }
+    let text = std::fs::read_to_string(&file).expect("the golden file is there");
+    let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).expect("ascii"), 16).expect("hex");
+    digits.chunks(2).map(byte).collect()
+}
+
+/// One of everything.
+fn history() -> Log {
+    let (mut log, one, two) = Log::with_nodes();
+    log.done(Command::Probed { store: "memory://".into(), sound: true, detail: "16 of 16".into() });
+    let table = log.create("kafka.orders", 2);
+    let (b0, b1) = (bucket(table, 0), bucket(table, 1));
+    log.open(one, &[(b0, 0), (b1, 0)], None);
+    let (chain, own) = (log.chain(one), log.chain(two));
+    log.done(commit(one, one, &[stream(chain, 1, &[range(b0, 1, 0, 10), range(b1, 1, 0, 3)])], Some(2)));
+    log.done(commit(one, one, &[stream(chain, 2, &[range(b0, 1, 10, 12)])], None));
+    log.done(Command::RaiseStart { by: one, bucket: b0, epoch: BucketEpoch(1), start: Offset(10) });
+    log.done(Command::Release { by: one, bucket: b1, epoch: BucketEpoch(1), end: Offset(3) });
+    log.done(Command::Fence { incarnation: one, by: two });
+    log.done(commit(two, one, &[wal(chain, 4, &[range(b0, 1, 12, 15)])], None));
+    log.open(two, &[(b0, 1), (b1, 1)], Some(TakenOver { incarnation: one, seal: WalNumber(5) }));
+    log.done(Command::Swept { incarnation: one });
+    let gone = log.create("a.gone", 1);
+    log.open(two, &[(bucket(gone, 0), 0)], None);
+    log.done(commit(two, two, &[stream(own, 1, &[range(bucket(gone, 0), 1, 0, 1)])], None));
+    log.done(Command::DropTable { id: gone });
+    log.done(Command::Deleted { objects: vec![] });
+    let refused = log.run(Command::DropDatabase { name: database("kafka") });
+    assert!(refused.into_result().is_err());
+    // The row that is kept as golden: a client's request and a refused one, together.
+    let commands = [
+        (request(2, 1), Command::CreateTable(new_table("a.t", 1))),
+        (request(2, 2), open(one, &[(b0, 2)], None)),
+        (request(3, 7), commit(two, two, &[stream(own, 2, &[range(b1, 2, 3, 9)])], Some(1))),
+        (request(3, 8), open(two, &[(b0, 9)], None)),
+        (request(3, 9), Command::Leave { incarnation: two, trim: WalNumber(1), seal: None }),
+    ];
+    let _ = log.append(&commands);
+    log
+}
+
+#[test]
+fn golden_rows_are_written_and_read_as_ever() {
+    let log = history();
+    let mut bytes = Vec::new();
+    for row in &log.rows {
+        bytes.extend(row.index.0.to_le_bytes());
+        bytes.extend(row.hash.0);
+        bytes.extend(u32::try_from(row.payload.len()).expect("bounded").to_le_bytes());
+        bytes.extend(&row.payload);
+    }
+    let kept = golden("rows-v1.hex", &bytes);
+    assert_eq!(bytes, kept);
+    let mut state = State::new(CLUSTER);
+    let mut rest = kept.as_slice();
+    while !rest.is_empty() {
+        let (index, after) = rest.split_first_chunk::<8>().expect("index");
+        let (hash, after) = after.split_first_chunk::<32>().expect("hash");
+        let (length, after) = after.split_first_chunk::<4>().expect("length");
+        let (payload, after) = after.split_at(u32::from_le_bytes(*length) as usize);
+        let index = mink_types::LogIndex(u64::from_le_bytes(*index));
+        state
+            .apply(&Row { index, hash: mink_types::RowHash(*hash), payload: payload.into() })
+            .expect("applies");
+        rest = after;
+    }
+    assert_eq!(state.digest(), log.state.digest());
+}
+
+#[test]
+fn golden_snapshot_is_written_and_read_as_ever() {
+    let log = history();
+    let bytes = log.state.snapshot();
+    let kept = golden("snapshot-v1.hex", &bytes);
+    assert_eq!(bytes, kept);
+    let restored = State::restore(&kept).expect("opens");
+    assert_eq!(restored.digest(), log.state.digest());
+    assert_eq!((restored.doomed().count(), restored.objects().count()), (1, 4));
+}

@@ -1,0 +1,519 @@
+//! Random commands against a naive model, with the invariants checked after each row (I2, I11 to I14, T-18, K-26).
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// A command as it is drawn: small numbers that become ids once the model's state is known.
+#[derive(Clone, Debug)]
+enum Drawn {
+    Register(u32),
+    Fence { who: usize, by: usize },
+    Leave { who: usize, trim: u64, seal: Option<u64> },
+    Create(u32),
+    Drop(usize),
+    Commit { by: usize, source: usize, objects: Vec<DrawnObject>, trim: Option<u64> },
+    Open { by: usize, buckets: Vec<(usize, u32)>, from: Option<(usize, u64)> },
+    Release { by: usize, bucket: usize, epoch: u32, end: u64 },
+    RaiseStart { by: usize, bucket: usize, epoch: u32, start: u64 },
+    Delete(usize),
+    Sweep(usize),
+    Repeat(usize),
+    Restore,
+}
+
+/// WAL or not, number, ranges as (bucket, epoch off by, start off by, length).
+type DrawnObject = (bool, u64, Vec<(usize, u32, u64, u64)>);
+
+/// Mostly nothing, sometimes one too many.
+fn off() -> impl Strategy<Value = u64> {
+    prop_oneof![9 => Just(0u64), 1 => Just(1u64)]
+}
+
+fn drawn() -> impl Strategy<Value = Drawn> {
+    let small = || 0..4usize;
+    let epoch = || prop_oneof![9 => Just(0u32), 1 => Just(1u32)];
+    let range = (0..6usize, epoch(), off(), prop_oneof![9 => 1..4u64, 1 => Just(0u64)]);
+    let object = (prop::bool::weighted(0.4), 0..40u64, prop::collection::vec(range, 0..4));
+    prop_oneof![
+        2 => (0..3u32).prop_map(Drawn::Register),
+        2 => (small(), small()).prop_map(|(who, by)| Drawn::Fence { who, by }),
+        1 => (small(), 0..6u64, prop::option::of(0..6u64)).prop_map(|(who, trim, seal)| Drawn::Leave { who, trim, seal }),
+        2 => (1..4u32).prop_map(Drawn::Create),
+        1 => small().prop_map(Drawn::Drop),
+        9 => (small(), small(), prop::collection::vec(object, 0..3), prop::option::of(0..9u64))
+            .prop_map(|(by, source, objects, trim)| Drawn::Commit { by, source, objects, trim }),
+        6 => (small(), prop::collection::vec((0..6usize, epoch()), 0..4), prop::option::of((small(), 0..9u64)))
+            .prop_map(|(by, buckets, from)| Drawn::Open { by, buckets, from }),
+        1 => (small(), 0..6usize, epoch(), off())
+            .prop_map(|(by, bucket, epoch, end)| Drawn::Release { by, bucket, epoch, end }),
+        2 => (small(), 0..6usize, epoch(), 0..9u64)
+            .prop_map(|(by, bucket, epoch, start)| Drawn::RaiseStart { by, bucket, epoch, start }),
+        1 => small().prop_map(Drawn::Delete),
+        1 => small().prop_map(Drawn::Sweep),
+        2 => (0..50usize).prop_map(Drawn::Repeat),
+        1 => Just(Drawn::Restore),
+    ]
+}
+
+#[derive(Clone, Default)]
+struct Life {
+    node: u32,
+    fenced: bool,
+    trim: u64,
+}
+
+#[derive(Clone, Default, Debug)]
+struct Plain {
+    epoch: u32,
+    owner: Option<u64>,
+    start: u64,
+    end: u64,
+    ranges: Vec<(u64, u64, ObjectId)>,
+}
+
+/// The whole of the rules once more, with plain maps and no index.
+#[derive(Clone, Default)]
+struct Model {
+    lives: BTreeMap<u64, Life>,
+    tables: BTreeMap<u64, u32>,
+    buckets: BTreeMap<BucketId, Plain>,
+    doomed: BTreeSet<ObjectId>,
+}
+
+impl Model {
+    fn live(&self, id: Incarnation) -> bool {
+        self.lives.get(&id.0).is_some_and(|life| !life.fenced)
+    }
+
+    fn fenced(&self, id: Incarnation) -> bool {
+        self.lives.get(&id.0).is_some_and(|life| life.fenced)
+    }
+
+    fn dead(&self, id: u64) -> bool {
+        self.fenced(Incarnation(id)) && self.buckets.values().all(|bucket| bucket.owner != Some(id))
+    }
+
+    fn referenced(&self) -> BTreeSet<ObjectId> {
+        self.buckets.values().flat_map(|bucket| bucket.ranges.iter().map(|range| range.2)).collect()
+    }
+
+    fn chain(&self, id: Incarnation) -> WalChain {
+        let node = self.lives.get(&id.0).map_or(0, |life| life.node);
+        WalChain { node: NodeId(node), incarnation: id, tag: registration(node).tag }
+    }
+
+    /// Applies a command; whether it is accepted, and which buckets an open opened.
+    fn run(&mut self, row: u64, command: &Command) -> (bool, Vec<BucketId>) {
+        let before = self.referenced();
+        let mut opened = Vec::new();
+        let mut next = self.clone();
+        let accepted = next.step(row, command, &mut opened);
+        if !accepted {
+            return (false, opened);
+        }
+        *self = next;
+        for lost in before.difference(&self.referenced()) {
+            match lost {
+                ObjectId::Wal { chain, .. } if !self.dead(chain.incarnation.0) => {}
+                _ => assert!(self.doomed.insert(*lost), "doomed twice"),
+            }
+        }
+        (true, opened)
+    }
+
+    fn step(&mut self, row: u64, command: &Command, opened: &mut Vec<BucketId>) -> bool {
+        match command {
+            Command::Register(registration) => {
+                self.lives.insert(row, Life { node: registration.node.0, ..Life::default() });
+            }
+            Command::Fence { incarnation, by } => {
+                if !self.live(*by) || !self.live(*incarnation) {
+                    return false;
+                }
+                self.lives.get_mut(&incarnation.0).expect("live").fenced = true;
+            }
+            Command::Leave { incarnation, trim, seal } => {
+                if !self.live(*incarnation) {
+                    return false;
+                }
+                let life = self.lives.get_mut(&incarnation.0).expect("live");
+                let trim = trim.0.max(life.trim);
+                if seal.is_some_and(|seal| seal.0 < trim) {
+                    return false;
+                }
+                (life.fenced, life.trim) = (true, trim);
+                if seal.is_some_and(|seal| seal.0 == trim) {
+                    for bucket in
+                        self.buckets.values_mut().filter(|bucket| bucket.owner == Some(incarnation.0))
+                    {
+                        bucket.owner = None;
+                    }
+                }
+            }
+            Command::CreateTable(table) => {
+                let id = row << 16;
+                self.tables.insert(id, table.options.buckets);
+                for index in 0..table.options.buckets {
+                    self.buckets.insert(bucket(TableId(id), index), Plain::default());
+                }
+            }
+            Command::DropTable { id } => {
+                if self.tables.remove(&id.0).is_none() {
+                    return false;
+                }
+                self.buckets.retain(|bucket, _| bucket.table != *id);
+            }
+            Command::Commit { by, source, objects, trim } => {
+                return self.commit(*by, *source, objects, *trim);
+            }
+            Command::Open { by, buckets, from } => {
+                if !self.live(*by) || from.is_some_and(|from| !self.fenced(from.incarnation)) {
+                    return false;
+                }
+                for opening in buckets {
+                    let Some(state) = self.buckets.get_mut(&opening.bucket) else {
+                        continue;
+                    };
+                    let free = state.owner.is_none() || state.owner == from.map(|from| from.incarnation.0);
+                    if state.epoch == opening.epoch.0 && free {
+                        (state.epoch, state.owner) = (state.epoch + 1, Some(by.0));
+                        opened.push(opening.bucket);
+                    }
+                }
+            }
+            Command::Release { by, bucket, epoch, end } => {
+                let live = self.live(*by);
+                match self.buckets.get_mut(bucket) {
+                    Some(b) if live && b.owner == Some(by.0) && b.epoch == epoch.0 && b.end == end.0 => {
+                        b.owner = None;
+                    }
+                    _ => return false,
+                }
+            }
+            Command::RaiseStart { by, bucket, epoch, start } => {
+                let live = self.live(*by);
+                match self.buckets.get_mut(bucket) {
+                    Some(b) if live && b.owner == Some(by.0) && b.epoch == epoch.0 => {
+                        if start.0 <= b.start || start.0 > b.end {
+                            return false;
+                        }
+                        b.start = start.0;
+                        b.ranges.retain(|range| range.1 > start.0);
+                    }
+                    _ => return false,
+                }
+            }
+            Command::Deleted { objects } => objects.iter().for_each(|id| {
+                self.doomed.remove(id);
+            }),
+            Command::Swept { incarnation } => return self.dead(incarnation.0),
+            other => panic!("not drawn: {other:?}"),
+        }
+        true
+    }
+
+    fn commit(
+        &mut self,
+        by: Incarnation,
+        source: Incarnation,
+        objects: &[CommittedObject],
+        trim: Option<WalNumber>,
+    ) -> bool {
+        let own = by == source;
+        if !self.live(by) || (!own && (!self.fenced(source) || trim.is_some())) {
+            return false;
+        }
+        let used = self.referenced();
+        let mut seen = BTreeSet::new();
+        for object in objects {
+            let fits = match object.id {
+                ObjectId::Stream { chain, .. } => chain == self.chain(by) && !used.contains(&object.id),
+                ObjectId::Wal { chain, .. } => chain == self.chain(source) && !own,
+            };
+            if !fits || self.doomed.contains(&object.id) || !seen.insert(object.id) {
+                return false;
+            }
+            let mut kept = false;
+            for range in &object.ranges {
+                if range.start >= range.end {
+                    return false;
+                }
+                let Some(bucket) = self.buckets.get_mut(&range.bucket) else {
+                    continue;
+                };
+                let live = bucket.epoch == range.epoch.0 && bucket.owner == Some(source.0);
+                if !live || bucket.end != range.start.0 {
+                    return false;
+                }
+                bucket.ranges.push((range.start.0, range.end.0, object.id));
+                bucket.end = range.end.0;
+                kept = true;
+            }
+            if !kept && matches!(object.id, ObjectId::Stream { .. }) {
+                self.doomed.insert(object.id);
+            }
+        }
+        if let Some(trim) = trim {
+            let life = self.lives.get_mut(&by.0).expect("live");
+            life.trim = life.trim.max(trim.0);
+        }
+        true
+    }
+
+    fn incarnation(&self, at: usize) -> Incarnation {
+        let ids: Vec<u64> = self.lives.keys().copied().rev().collect();
+        Incarnation(ids.get(at).copied().unwrap_or(1_000_000))
+    }
+
+    /// Mostly a bucket on this chain, so that commands fail for one reason at a time.
+    fn bucket_on(&self, chain: Incarnation, at: usize) -> (BucketId, Plain) {
+        let mut hanging: Vec<_> =
+            self.buckets.iter().filter(|(_, plain)| plain.owner == Some(chain.0)).collect();
+        if at == 5 || hanging.is_empty() {
+            return self.bucket(at);
+        }
+        let (id, plain) = hanging.remove(at % hanging.len());
+        (*id, plain.clone())
+    }
+
+    /// Mostly the bucket's owner.
+    fn author(&self, plain: &Plain, at: usize) -> Incarnation {
+        plain.owner.filter(|_| at < 3).map_or(self.incarnation(at), Incarnation)
+    }
+
+    /// The bucket drawn: one that exists, or one of a table that was dropped.
+    fn bucket(&self, at: usize) -> (BucketId, Plain) {
+        let found = self.buckets.iter().nth(at).map(|(id, plain)| (*id, plain.clone()));
+        found.unwrap_or((bucket(TableId(1), 0), Plain::default()))
+    }
+
+    fn concrete(&self, drawn: Drawn, names: usize) -> Command {
+        match drawn {
+            Drawn::Register(node) => Command::Register(registration(node)),
+            Drawn::Fence { who, by } => {
+                Command::Fence { incarnation: self.incarnation(who), by: self.incarnation(by) }
+            }
+            Drawn::Leave { who, trim, seal } => Command::Leave {
+                incarnation: self.incarnation(who),
+                trim: WalNumber(trim),
+                seal: seal.map(WalNumber),
+            },
+            Drawn::Create(buckets) => {
+                let mut table = new_table(&format!("kafka.t{names}"), buckets);
+                table.uuid.0[..8].copy_from_slice(&(names as u64 + 1).to_le_bytes());
+                Command::CreateTable(table)
+            }
+            Drawn::Drop(at) => {
+                Command::DropTable { id: TableId(self.tables.keys().nth(at).copied().unwrap_or(1)) }
+            }
+            Drawn::Commit { by, source, objects, trim } => {
+                let by = self.incarnation(by);
+                // Half of the time the chain is the author's own.
+                let source = if objects.len() % 2 == 1 { by } else { self.incarnation(source) };
+                let mut ends = BTreeMap::new();
+                let objects: Vec<_> =
+                    objects.iter().map(|drawn| self.object(by, source, drawn, &mut ends)).collect();
+                Command::Commit { by, source, objects, trim: trim.filter(|_| by == source).map(WalNumber) }
+            }
+            Drawn::Open { by, buckets, from } => {
+                let buckets: Vec<_> = buckets
+                    .into_iter()
+                    .map(|(at, off)| {
+                        let (id, plain) = self.bucket(at);
+                        (id, plain.epoch + off)
+                    })
+                    .collect();
+                // Mostly the chain that the first bucket hangs on.
+                let chain = buckets.first().and_then(|(id, _)| self.buckets.get(id)?.owner).map(Incarnation);
+                let from = from.map(|(at, seal)| TakenOver {
+                    incarnation: chain.filter(|_| at < 3).unwrap_or_else(|| self.incarnation(at)),
+                    seal: WalNumber(seal),
+                });
+                open(self.incarnation(by), &buckets, from)
+            }
+            Drawn::Release { by, bucket, epoch, end } => {
+                let (id, plain) = self.bucket(bucket);
+                let epoch = BucketEpoch(plain.epoch + epoch);
+                Command::Release {
+                    by: self.author(&plain, by),
+                    bucket: id,
+                    epoch,
+                    end: Offset(plain.end + end),
+                }
+            }
+            Drawn::RaiseStart { by, bucket, epoch, start } => {
+                let (id, plain) = self.bucket(bucket);
+                let epoch = BucketEpoch(plain.epoch + epoch);
+                let start = Offset(plain.start + start);
+                Command::RaiseStart { by: self.author(&plain, by), bucket: id, epoch, start }
+            }
+            Drawn::Delete(most) => {
+                Command::Deleted { objects: self.doomed.iter().take(most).copied().collect() }
+            }
+            Drawn::Sweep(at) => Command::Swept { incarnation: self.incarnation(at) },
+            Drawn::Repeat(_) | Drawn::Restore => unreachable!("no command"),
+        }
+    }
+
+    fn object(
+        &self,
+        by: Incarnation,
+        source: Incarnation,
+        (wal, number, ranges): &DrawnObject,
+        ends: &mut BTreeMap<BucketId, u64>,
+    ) -> CommittedObject {
+        let ranges: Vec<_> = ranges
+            .iter()
+            .map(|&(at, epoch, off, length)| {
+                let (id, plain) = self.bucket_on(source, at);
+                let end = ends.entry(id).or_insert(plain.end);
+                let start = *end + off;
+                *end = start + length;
+                range(id, plain.epoch + epoch, start, *end)
+            })
+            .collect();
+        let id = if *wal && by != source {
+            ObjectId::Wal { chain: self.chain(source), number: WalNumber(*number) }
+        } else {
+            ObjectId::Stream { chain: self.chain(by), counter: *number }
+        };
+        object(id, &ranges)
+    }
+
+    fn agrees(&self, state: &State) {
+        assert_eq!(
+            state.tables().map(|table| table.id.0).collect::<Vec<_>>(),
+            self.tables.keys().copied().collect::<Vec<_>>()
+        );
+        assert_eq!(state.bucket_count(), self.buckets.len());
+        for (id, plain) in &self.buckets {
+            let bucket = state.bucket(id).expect("there");
+            let ranges: Vec<_> =
+                bucket.ranges.iter().map(|(start, range)| (start.0, range.end.0, range.object)).collect();
+            assert_eq!(ranges, plain.ranges, "{id}");
+            let found = (bucket.epoch.0, bucket.owner.map(|owner| owner.0), bucket.start.0, bucket.end.0);
+            assert_eq!(found, (plain.epoch, plain.owner, plain.start, plain.end), "{id}");
+        }
+        for (id, life) in &self.lives {
+            let incarnation = state.incarnation(Incarnation(*id)).expect("there");
+            assert_eq!((incarnation.fenced, incarnation.trim.0), (life.fenced, life.trim));
+            assert_eq!(state.dead(Incarnation(*id)), self.dead(*id));
+        }
+        assert_eq!(state.doomed().map(|(id, _)| *id).collect::<BTreeSet<_>>(), self.doomed);
+        assert_eq!(state.objects().map(|(id, _)| *id).collect::<BTreeSet<_>>(), self.referenced());
+    }
+}
+
+/// I2, I13 and I14, from one state to the next.
+fn invariants(before: &State, after: &State) {
+    for (id, bucket) in after.buckets() {
+        let mut next = None;
+        for (start, range) in &bucket.ranges {
+            assert!(next.is_none_or(|next| next == *start), "I2: {id} has a gap or an overlap at {start}");
+            assert!(after.object(&range.object).is_some(), "I14: {} is referenced", range.object);
+            next = Some(range.end);
+        }
+        assert!(bucket.start <= bucket.end && next.is_none_or(|next| next == bucket.end));
+        if let Some(old) = before.bucket(id) {
+            assert!(
+                old.epoch <= bucket.epoch && old.end <= bucket.end && old.start <= bucket.start,
+                "I13, I2: {id}"
+            );
+            assert!(
+                old.owner == bucket.owner || bucket.owner.is_none() || old.epoch < bucket.epoch,
+                "I13: {id}"
+            );
+        }
+    }
+    for (id, old) in before.incarnations() {
+        let new = after.incarnation(id).expect("incarnations stay");
+        assert!(old.trim <= new.trim && old.fenced <= new.fenced && (!before.dead(id) || after.dead(id)));
+        assert!(old.seal.is_none() || old.seal == new.seal, "the seal outlives everything");
+        assert!(!old.fenced || old.trim == new.trim, "the trim of a fenced chain is frozen");
+    }
+    for (id, _) in before.doomed() {
+        assert!(after.object(id).is_none(), "I14: {id} came back");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn i11_to_i14_random_commands_agree_with_a_naive_model(
+        steps in prop::collection::vec((drawn(), 1..4usize), 1..80),
+    ) {
+        let mut log = Log::new();
+        log.done(Command::CreateDatabase { name: database("kafka") });
+        let mut model = Model::default();
+        let mut sent: Vec<(RequestId, Command)> = Vec::new();
+        let mut open_row: Vec<(RequestId, Command)> = Vec::new();
+        for (step, (drawn, per_row)) in steps.into_iter().enumerate() {
+            if matches!(drawn, Drawn::Restore) {
+                log.state = State::restore(&log.state.snapshot()).expect("restores");
+                continue;
+            }
+            let entry = match &drawn {
+                Drawn::Repeat(back) => match sent.len().checked_sub(1 + back) {
+                    Some(at) => sent[at].clone(),
+                    None => continue,
+                },
+                _ => (log.next_request(), model.concrete(drawn, step)),
+            };
+            sent.push(entry.clone());
+            open_row.push(entry);
+            // Ids come from the row and the place, so rows with several commands carry none that make ids but the first.
+            let makes = |c: &Command| matches!(c, Command::Register(_) | Command::CreateTable(_));
+            if open_row.len() < per_row && !open_row.iter().any(|(_, c)| makes(c)) {
+                continue;
+            }
+            let row = std::mem::take(&mut open_row);
+            let index = log.state.witness().index.0 + 1;
+            let before = log.state.clone();
+            let mut known: BTreeSet<u64> = BTreeSet::new();
+            let high = before.sessions.get(&request(1, 0).session).map_or(0, |s| s.high);
+            let results = log.append(&row);
+            for (place, ((id, command), (answered, result))) in row.iter().zip(results).enumerate() {
+                prop_assert_eq!(*id, answered);
+                if id.counter <= high || !known.insert(id.counter) {
+                    if let Some(old) = before.result_of(id) {
+                        prop_assert_eq!(old, &result, "I12: a repeat is answered alike");
+                    }
+                    continue;
+                }
+                if place > 0 && makes(command) {
+                    // The model's ids assume place 0: take the real one.
+                    if let CommandResult::Done(Answer::TableCreated(made)) = &result {
+                        let Command::CreateTable(table) = command else { unreachable!("made a table") };
+                        model.tables.insert(made.0, table.options.buckets);
+                        for b in 0..table.options.buckets {
+                            model.buckets.insert(bucket(*made, b), Plain::default());
+                        }
+                        continue;
+                    }
+                }
+                let (accepted, opened) = model.run(index, command);
+                match result {
+                    CommandResult::Refused(refusal) => prop_assert!(!accepted, "{:?}: {}", command, refusal),
+                    CommandResult::Done(answer) => {
+                        prop_assert!(accepted, "{:?} was accepted", command);
+                        if let (Answer::Opened { refused }, Command::Open { buckets, .. }) = (answer, command) {
+                            prop_assert_eq!(refused.len() + opened.len(), buckets.len());
+                        }
+                    }
+                }
+            }
+            model.agrees(&log.state);
+            invariants(&before, &log.state);
+            let restored = State::restore(&log.state.snapshot()).expect("restores");
+            prop_assert_eq!(restored.digest(), log.state.digest());
+        }
+        let mut other = State::new(CLUSTER);
+        for row in &log.rows {
+            other.apply(row).expect("follows");
+        }
+        prop_assert_eq!(other.snapshot(), log.state.snapshot(), "I11");
+    }
+}

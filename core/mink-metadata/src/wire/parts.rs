@@ -1,0 +1,249 @@
+//! Messages that commands, results and snapshots share.
+//!
+//! Lives on: anywhere (pure).
+use mink_types::{
+    BucketEpoch, BucketId, BucketIndex, CommitTime, DatabaseName, Incarnation, LogFormat, NodeId, ObjectId,
+    Offset, PartitionId, TableId, TableName, TableOptions, TablePath, Timestamp, WalChain, WalNumber,
+};
+
+use super::WireError;
+
+/// A part that must be there.
+pub(super) fn needed<T>(part: Option<T>, what: &'static str) -> Result<T, WireError> {
+    part.ok_or(WireError::Malformed(what))
+}
+
+/// Sixteen bytes, exactly.
+pub(super) fn sixteen(bytes: &[u8]) -> Result<[u8; 16], WireError> {
+    bytes.try_into().map_err(|_| WireError::Malformed("an id does not have 16 bytes"))
+}
+
+pub(super) fn database_name(text: &str) -> Result<DatabaseName, WireError> {
+    DatabaseName::new(text).map_err(|_| WireError::Malformed("a database name breaks the rules"))
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct Bucket {
+    #[prost(uint64, tag = "1")]
+    table: u64,
+    #[prost(uint64, tag = "2")]
+    partition: u64,
+    #[prost(uint32, tag = "3")]
+    index: u32,
+}
+
+impl From<BucketId> for Bucket {
+    fn from(id: BucketId) -> Bucket {
+        Bucket { table: id.table.0, partition: id.partition.0, index: id.bucket.0 }
+    }
+}
+
+impl From<Bucket> for BucketId {
+    fn from(wire: Bucket) -> BucketId {
+        BucketId {
+            table: TableId(wire.table),
+            partition: PartitionId(wire.partition),
+            bucket: BucketIndex(wire.index),
+        }
+    }
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct Path {
+    #[prost(string, tag = "1")]
+    database: String,
+    #[prost(string, tag = "2")]
+    table: String,
+}
+
+impl From<&TablePath> for Path {
+    fn from(path: &TablePath) -> Path {
+        Path { database: path.database.as_str().into(), table: path.table.as_str().into() }
+    }
+}
+
+impl TryFrom<Path> for TablePath {
+    type Error = WireError;
+    fn try_from(wire: Path) -> Result<TablePath, WireError> {
+        let table =
+            TableName::new(&wire.table).map_err(|_| WireError::Malformed("a table name breaks the rules"))?;
+        Ok(TablePath { database: database_name(&wire.database)?, table })
+    }
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct Chain {
+    #[prost(uint32, tag = "1")]
+    node: u32,
+    #[prost(uint64, tag = "2")]
+    incarnation: u64,
+    #[prost(fixed64, tag = "3")]
+    tag: u64,
+}
+
+impl From<WalChain> for Chain {
+    fn from(chain: WalChain) -> Chain {
+        Chain { node: chain.node.0, incarnation: chain.incarnation.0, tag: chain.tag }
+    }
+}
+
+impl From<Chain> for WalChain {
+    fn from(wire: Chain) -> WalChain {
+        WalChain { node: NodeId(wire.node), incarnation: Incarnation(wire.incarnation), tag: wire.tag }
+    }
+}
+
+/// Kinds of objects.
+const WAL: u32 = 1;
+const STREAM: u32 = 2;
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct ObjectName {
+    #[prost(uint32, tag = "1")]
+    kind: u32,
+    #[prost(message, optional, tag = "2")]
+    chain: Option<Chain>,
+    #[prost(uint64, tag = "3")]
+    number: u64,
+}
+
+impl From<ObjectId> for ObjectName {
+    fn from(id: ObjectId) -> ObjectName {
+        let (kind, chain, number) = match id {
+            ObjectId::Wal { chain, number } => (WAL, chain, number.0),
+            ObjectId::Stream { chain, counter } => (STREAM, chain, counter),
+        };
+        ObjectName { kind, chain: Some(chain.into()), number }
+    }
+}
+
+impl TryFrom<ObjectName> for ObjectId {
+    type Error = WireError;
+    fn try_from(wire: ObjectName) -> Result<ObjectId, WireError> {
+        let chain = needed(wire.chain, "an object without a chain")?.into();
+        match wire.kind {
+            WAL => Ok(ObjectId::Wal { chain, number: WalNumber(wire.number) }),
+            STREAM => Ok(ObjectId::Stream { chain, counter: wire.number }),
+            kind => Err(WireError::Unsupported(format!("object kind {kind}"))),
+        }
+    }
+}
+
+pub(super) fn object_id(wire: Option<ObjectName>) -> Result<ObjectId, WireError> {
+    needed(wire, "an object without a name")?.try_into()
+}
+
+pub(super) fn bucket_id(wire: Option<Bucket>) -> Result<BucketId, WireError> {
+    Ok(needed(wire, "a bucket is missing")?.into())
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct Listener {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(string, tag = "2")]
+    host: String,
+    #[prost(uint32, tag = "3")]
+    port: u32,
+}
+
+impl From<&crate::Listener> for Listener {
+    fn from(listener: &crate::Listener) -> Listener {
+        Listener { name: listener.name.clone(), host: listener.host.clone(), port: listener.port.into() }
+    }
+}
+
+impl TryFrom<Listener> for crate::Listener {
+    type Error = WireError;
+    fn try_from(wire: Listener) -> Result<crate::Listener, WireError> {
+        let port = u16::try_from(wire.port).map_err(|_| WireError::Malformed("a port is above 65535"))?;
+        Ok(crate::Listener { name: wire.name, host: wire.host, port })
+    }
+}
+
+/// Log formats.
+const KAFKA: u32 = 1;
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct Options {
+    #[prost(uint32, tag = "1")]
+    format: u32,
+    #[prost(uint32, tag = "2")]
+    buckets: u32,
+    #[prost(uint64, optional, tag = "3")]
+    log_ttl_ms: Option<u64>,
+    #[prost(uint64, optional, tag = "4")]
+    retention_bytes: Option<u64>,
+    #[prost(uint32, tag = "5")]
+    batch_bytes_max: u32,
+}
+
+impl From<&TableOptions> for Options {
+    fn from(options: &TableOptions) -> Options {
+        let TableOptions { format, buckets, log_ttl_ms, retention_bytes, batch_bytes_max } = *options;
+        let format = match format {
+            LogFormat::Kafka => KAFKA,
+        };
+        Options { format, buckets, log_ttl_ms, retention_bytes, batch_bytes_max }
+    }
+}
+
+impl TryFrom<Options> for TableOptions {
+    type Error = WireError;
+    fn try_from(wire: Options) -> Result<TableOptions, WireError> {
+        let Options { format, buckets, log_ttl_ms, retention_bytes, batch_bytes_max } = wire;
+        let format = match format {
+            KAFKA => LogFormat::Kafka,
+            other => return Err(WireError::Unsupported(format!("log format {other}"))),
+        };
+        Ok(TableOptions { format, buckets, log_ttl_ms, retention_bytes, batch_bytes_max })
+    }
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct Range {
+    /// The bucket, and its epoch: in commands only.
+    #[prost(message, optional, tag = "1")]
+    bucket: Option<Bucket>,
+    #[prost(uint32, tag = "2")]
+    epoch: u32,
+    #[prost(uint64, tag = "3")]
+    start: u64,
+    #[prost(uint64, tag = "4")]
+    end: u64,
+    #[prost(sint64, tag = "5")]
+    max_timestamp: i64,
+    #[prost(sint64, tag = "6")]
+    last_commit_time: i64,
+    #[prost(uint64, tag = "7")]
+    bytes: u64,
+}
+
+impl From<&crate::CommittedRange> for Range {
+    fn from(range: &crate::CommittedRange) -> Range {
+        Range {
+            bucket: Some(range.bucket.into()),
+            epoch: range.epoch.0,
+            start: range.start.0,
+            end: range.end.0,
+            max_timestamp: range.max_timestamp.0,
+            last_commit_time: range.last_commit_time.0,
+            bytes: range.bytes,
+        }
+    }
+}
+
+impl TryFrom<Range> for crate::CommittedRange {
+    type Error = WireError;
+    fn try_from(wire: Range) -> Result<crate::CommittedRange, WireError> {
+        Ok(crate::CommittedRange {
+            bucket: bucket_id(wire.bucket)?,
+            epoch: BucketEpoch(wire.epoch),
+            start: Offset(wire.start),
+            end: Offset(wire.end),
+            max_timestamp: Timestamp(wire.max_timestamp),
+            last_commit_time: CommitTime(wire.last_commit_time),
+            bytes: wire.bytes,
+        })
+    }
+}

@@ -1,0 +1,96 @@
+//! `mink doctor`: is this machine fit for a node, and is the node well? Every finding says what to do.
+//!
+//! Lives on: the command's task.
+//! Invariants: it changes nothing but a topic of its own, which it removes.
+mod machine;
+mod node;
+
+use crate::address::{AdminAddress, KafkaAddress};
+use crate::failure::Failure;
+use crate::output::{OutputArgs, printer};
+use clap::Args;
+
+const EXAMPLES: &str = "\
+Examples:
+  mink doctor
+  mink doctor --addr http://box:9180 --kafka box:9092
+  mink doctor --no-write --output json
+
+Exit code 1 if anything is bad; warnings leave it at 0.";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct DoctorArgs {
+    /// Leave out the write and read through a temporary topic
+    #[arg(long)]
+    no_write: bool,
+    #[command(flatten)]
+    node: AdminAddress,
+    #[command(flatten)]
+    kafka: KafkaAddress,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// How bad it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Severity {
+    Good,
+    Warning,
+    Bad,
+}
+
+impl Severity {
+    fn name(self) -> &'static str {
+        match self {
+            Severity::Good => "ok",
+            Severity::Warning => "warn",
+            Severity::Bad => "bad",
+        }
+    }
+}
+
+/// One thing that was looked at.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Finding {
+    check: &'static str,
+    severity: Severity,
+    found: String,
+    /// What to do; nothing if it is good.
+    remedy: String,
+}
+
+impl Finding {
+    fn good(check: &'static str, found: impl Into<String>) -> Finding {
+        Finding { check, severity: Severity::Good, found: found.into(), remedy: String::new() }
+    }
+
+    fn warning(check: &'static str, found: impl Into<String>, remedy: impl Into<String>) -> Finding {
+        Finding { check, severity: Severity::Warning, found: found.into(), remedy: remedy.into() }
+    }
+
+    fn bad(check: &'static str, found: impl Into<String>, remedy: impl Into<String>) -> Finding {
+        Finding { check, severity: Severity::Bad, found: found.into(), remedy: remedy.into() }
+    }
+}
+
+pub(crate) async fn run(args: DoctorArgs) -> Result<(), Failure> {
+    let mut printer = printer(args.output.output, &["check", "state", "found", "remedy"])?;
+    let mut findings = machine::check();
+    findings.extend(node::check(&args.node, &args.kafka, !args.no_write).await?);
+    for finding in &findings {
+        printer.row(vec![
+            finding.check.into(),
+            finding.severity.name().into(),
+            finding.found.as_str().into(),
+            finding.remedy.as_str().into(),
+        ])?;
+    }
+    printer.finish()?;
+    let bad = findings.iter().filter(|finding| finding.severity == Severity::Bad).count();
+    if bad == 0 {
+        Ok(())
+    } else {
+        Err(Failure::failed(format!("{bad} of {} checks are bad", findings.len())))
+    }
+}

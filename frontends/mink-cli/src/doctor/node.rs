@@ -1,0 +1,184 @@
+//! A running node: does it answer, is it ready, does a record go in and out?
+//!
+//! Lives on: the command's task.
+use super::Finding;
+use crate::address::{AdminAddress, KafkaAddress};
+use crate::api::{Api, Page};
+use crate::failure::Failure;
+use crate::numbers;
+use mink_client::{Client, ClientError, Producer, ProducerConfig, Reader, Record};
+use serde_json::Value;
+use std::time::{Duration, Instant};
+
+/// How long the Kafka listener may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Clocks that differ by more confuse people who read by time.
+const SKEW_MAX_S: i64 = 5;
+/// Bytes without a stream object beyond which a restart takes noticeably longer.
+const UNTRIMMED_BYTES_MAX: u64 = 512 << 20;
+
+const START: &str =
+    "start a node with `mink serve`, or say where it is with --addr http://HOST:PORT and --kafka HOST:PORT";
+
+pub(super) async fn check(
+    admin: &AdminAddress,
+    kafka: &KafkaAddress,
+    write: bool,
+) -> Result<Vec<Finding>, Failure> {
+    let api = Api::new(admin)?;
+    let mut findings = Vec::new();
+    if let Ok(page) = api.page("/readyz").await {
+        findings.push(Finding::good("http listener", format!("answers at {}", admin.addr)));
+        findings.extend(skew(page.date.as_deref(), jiff::Timestamp::now()));
+        findings.push(ready(&page));
+        match api.get("/status").await {
+            Ok(status) => findings.extend(status_findings(&status)),
+            // A node on its way up has said so above.
+            Err(_) if !page.status.is_success() => {}
+            Err(error) => {
+                findings.push(Finding::bad("status", error.words(), "is this a Mink node of this version?"));
+            }
+        }
+    } else {
+        findings.push(Finding::bad("http listener", format!("nothing answers at {}", admin.addr), START));
+    }
+    findings.extend(kafka_findings(&kafka.kafka, write).await);
+    Ok(findings)
+}
+
+fn ready(page: &Page) -> Finding {
+    if page.status.is_success() {
+        return Finding::good("ready", "the node serves");
+    }
+    let why: Vec<&str> = page.text.lines().collect();
+    Finding::bad(
+        "ready",
+        why.join("; "),
+        "the node's log says more; it becomes ready by itself once that is mended",
+    )
+}
+
+/// The node's clock against ours, to the second that HTTP tells.
+fn skew(date: Option<&str>, now: jiff::Timestamp) -> Option<Finding> {
+    let theirs = jiff::fmt::rfc2822::parse(date?).ok()?.timestamp();
+    let seconds = now.as_second() - theirs.as_second();
+    Some(if seconds.abs() > SKEW_MAX_S {
+        let remedy = "run an NTP client on both machines: times of records and retention go by these clocks";
+        Finding::warning("node's clock", format!("{seconds} s apart from this machine's"), remedy)
+    } else {
+        Finding::good("node's clock", "agrees with this machine's")
+    })
+}
+
+fn status_findings(status: &Value) -> Vec<Finding> {
+    let text = |name: &str| status.get(name).and_then(Value::as_str).unwrap_or("?").to_owned();
+    let number = |name: &str| status.get(name).and_then(Value::as_u64).unwrap_or(0);
+    let mut findings = vec![
+        Finding::good("storage", text("storage")),
+        Finding::good("database", format!("{}, at row {}", text("database"), number("metadata_index"))),
+    ];
+    findings.push(if status.get("lease").and_then(Value::as_bool) == Some(true) {
+        Finding::good("lease", "held")
+    } else {
+        Finding::bad("lease", "not held: reads wait", "the database does not answer the node; see its log")
+    });
+    let lost: Vec<&str> = status
+        .get("lost")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    findings.push(if lost.is_empty() {
+        Finding::good("stored data", "nothing is missing")
+    } else {
+        let remedy = "someone removed objects from the store: restore them from a backup or version, then restart the node";
+        Finding::bad("stored data", format!("lost: {}", lost.join(", ")), remedy)
+    });
+    let untrimmed = number("wal_untrimmed_bytes");
+    findings.push(if untrimmed > UNTRIMMED_BYTES_MAX {
+        let remedy =
+            "flushes do not keep up: look for refusals by the store or the database in the node's log";
+        Finding::warning("WAL", format!("{} not flushed", numbers::bytes(untrimmed)), remedy)
+    } else {
+        Finding::good("WAL", format!("{} not flushed", numbers::bytes(untrimmed)))
+    });
+    findings
+}
+
+async fn kafka_findings(address: &str, write: bool) -> Vec<Finding> {
+    let client = match Client::with_patience(address, PATIENCE).await {
+        Ok(client) => client,
+        Err(error) => return vec![Finding::bad("kafka listener", format!("{address}: {error}"), START)],
+    };
+    let mut findings = vec![Finding::good("kafka listener", format!("answers at {address}"))];
+    if !write {
+        return findings;
+    }
+    let topic = format!("mink-doctor-{}", uuid::Uuid::new_v4().simple());
+    let begun = Instant::now();
+    let ended = round_trip(&client, &topic).await;
+    let took = numbers::time(begun.elapsed());
+    findings.push(match ended {
+        Ok(()) => Finding::good("write and read", format!("a record went in and came out in {took}")),
+        Err(error) => {
+            let remedy = "if the Kafka listener answers but a write fails, its advertised address may be wrong (--kafka-advertise), or the store refuses";
+            Finding::bad("write and read", error.to_string(), remedy)
+        }
+    });
+    match client.delete_topic(&topic).await {
+        Err(error) if client.find_topic(&topic).await.is_ok_and(|found| found.is_some()) => {
+            findings.push(Finding::warning(
+                "clean-up",
+                error.to_string(),
+                format!("mink table drop kafka.{topic}"),
+            ));
+        }
+        _ => {}
+    }
+    findings
+}
+
+async fn round_trip(client: &Client, topic: &str) -> Result<(), ClientError> {
+    client.create_topic(topic, Some(1), &[]).await?;
+    let config = ProducerConfig { delivery_timeout: PATIENCE, ..ProducerConfig::default() };
+    let producer = Producer::start(client, topic, config).await?;
+    let offset = producer.send(0, Record::new(Some(b"mink"), Some(b"doctor"))).await?.await?;
+    producer.close().await?;
+    let read = Reader::new(client, topic, 0).read(offset, PATIENCE).await?;
+    match read.records.first() {
+        Some(record) if record.value.as_deref() == Some(b"doctor") => Ok(()),
+        _ => Err(ClientError::misread("the record that was acked does not come back")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::Severity;
+    use serde_json::json;
+
+    #[test]
+    fn a_sick_node_is_told_what_to_do() {
+        let status = json!({ "lease": false, "lost": ["wal/7"], "wal_untrimmed_bytes": 1_u64 << 31 });
+        let findings = status_findings(&status);
+        let sick: Vec<&Finding> =
+            findings.iter().filter(|finding| finding.severity != Severity::Good).collect();
+        assert_eq!(
+            sick.iter().map(|finding| finding.check).collect::<Vec<_>>(),
+            ["lease", "stored data", "WAL"]
+        );
+        assert!(sick.iter().all(|finding| !finding.remedy.is_empty()));
+        let well = json!({ "lease": true, "lost": [], "wal_untrimmed_bytes": 0, "storage": "file:///x", "database": "sqlite" });
+        assert!(status_findings(&well).iter().all(|finding| finding.severity == Severity::Good));
+    }
+
+    #[test]
+    fn clocks_are_compared_to_the_second() {
+        let now: jiff::Timestamp = "2026-01-31T10:00:00Z".parse().unwrap();
+        let severity = |date| skew(Some(date), now).map(|finding| finding.severity);
+        assert_eq!(severity("Sat, 31 Jan 2026 09:59:58 GMT"), Some(Severity::Good));
+        assert_eq!(severity("Sat, 31 Jan 2026 10:01:00 GMT"), Some(Severity::Warning));
+        assert_eq!(severity("nonsense"), None);
+    }
+}

@@ -1,0 +1,232 @@
+//! `mink read`: records of a table by offset or time.
+//!
+//! Lives on: one task per partition when it follows, else the command's task.
+//! Invariants: without `--follow` it ends at the records that were there when it began; what is read and not yet printed is bounded.
+use crate::address::{KafkaAddress, table_path, topic};
+use crate::failure::Failure;
+use crate::form::{self, Encoding};
+use crate::output::{Form, Printer, printer};
+use clap::Args;
+use mink_client::{Client, Position, ReadRecord, Reader};
+use mink_types::TablePath;
+use std::io::Write;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// How long one request waits for new records.
+const WAIT: Duration = Duration::from_secs(5);
+/// Reads that may wait to be printed while following.
+const UNPRINTED_MAX: usize = 8;
+
+const EXAMPLES: &str = "\
+Examples:
+  mink read kafka.events                                  everything, as JSON lines
+  mink read kafka.events --from latest --follow           what comes from now on
+  mink read kafka.events --from 1000 --partition 0 -n 10 --output table
+  mink read kafka.events --from 2026-01-31T10:00:00Z      from the first record at or after that time
+  mink read kafka.events | mink write kafka.copy          byte for byte";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ReadArgs {
+    /// DATABASE.TABLE; a Kafka topic is kafka.TOPIC
+    #[arg(value_parser = table_path)]
+    table: TablePath,
+    /// earliest, latest, an offset, a time (2026-01-31T10:00:00Z), or ms since 1970 (@1700000000000)
+    #[arg(long, value_name = "WHERE", default_value = "earliest", value_parser = from)]
+    from: From,
+    /// Go on with new records until interrupted
+    #[arg(long)]
+    follow: bool,
+    /// End after so many records
+    #[arg(short = 'n', long = "limit", value_name = "N")]
+    limit: Option<u64>,
+    /// One partition only
+    #[arg(long, value_name = "P")]
+    partition: Option<i32>,
+    /// How keys, values and headers stand in the results
+    #[arg(long, value_enum, value_name = "FORM", default_value_t = Encoding::Text)]
+    encoding: Encoding,
+    /// How results look
+    #[arg(long, value_enum, value_name = "FORM", default_value_t = Form::Json)]
+    output: Form,
+    #[command(flatten)]
+    node: KafkaAddress,
+}
+
+/// Where to begin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum From {
+    Position(Position),
+    Offset(i64),
+}
+
+fn from(text: &str) -> Result<From, String> {
+    let time = |ms| From::Position(Position::AtOrAfter(ms));
+    match text {
+        "earliest" => return Ok(From::Position(Position::Earliest)),
+        "latest" => return Ok(From::Position(Position::Latest)),
+        _ => {}
+    }
+    if let Ok(offset) = text.parse::<i64>() {
+        return if offset < 0 { Err("offsets begin at 0".into()) } else { Ok(From::Offset(offset)) };
+    }
+    if let Some(ms) = text.strip_prefix('@') {
+        let ms = ms.parse::<i64>().ok().filter(|ms| *ms >= 0);
+        return ms.map(time).ok_or_else(|| "write @ and ms since 1970".into());
+    }
+    if let Ok(at) = text.parse::<jiff::Timestamp>() {
+        return Ok(time(at.as_millisecond()));
+    }
+    Err("write earliest, latest, an offset, a time like 2026-01-31T10:00:00Z, or @MILLISECONDS".into())
+}
+
+pub(crate) async fn run(args: ReadArgs) -> Result<(), Failure> {
+    let mut printer = printer(args.output, form::COLUMNS)?;
+    let topic = topic(&args.table);
+    let client = args.node.connect().await?;
+    let failed = Failure::kafka(&args.node.kafka);
+    let found = client.find_topic(&topic).await.map_err(&failed)?;
+    let found = found.ok_or_else(|| {
+        Failure::failed(format!("there is no table {}; `mink table list` shows those there are", args.table))
+    })?;
+    let mut partitions: Vec<i32> = found.partitions.iter().map(|partition| partition.index).collect();
+    if let Some(only) = args.partition {
+        if !partitions.contains(&only) {
+            let count = partitions.len();
+            return Err(Failure::usage(format!(
+                "{} has {count} partitions; --partition takes 0 to {}",
+                args.table,
+                count.saturating_sub(1)
+            )));
+        }
+        partitions = vec![only];
+    }
+    let limit = args.limit.unwrap_or(u64::MAX);
+    let reading = Reading { client, topic, from: args.from, encoding: args.encoding };
+    if args.follow {
+        reading.follow(&partitions, limit, &mut printer, &failed).await?;
+    } else {
+        reading.until_end(&partitions, limit, &mut printer, &failed).await?;
+    }
+    printer.finish()
+}
+
+/// What all partitions have in common.
+struct Reading {
+    client: Client,
+    topic: String,
+    from: From,
+    encoding: Encoding,
+}
+
+impl Reading {
+    async fn begin(&self, partition: i32) -> Result<i64, mink_client::ClientError> {
+        let position = match self.from {
+            From::Offset(offset) => return Ok(offset),
+            From::Position(position) => position,
+        };
+        match self.client.offset(&self.topic, partition, position).await?.offset {
+            Some(offset) => Ok(offset),
+            // Nothing is that young: what comes next is.
+            None => self.end(partition).await,
+        }
+    }
+
+    async fn end(&self, partition: i32) -> Result<i64, mink_client::ClientError> {
+        Ok(self.client.offset(&self.topic, partition, Position::Latest).await?.offset.unwrap_or(0))
+    }
+
+    /// Partition by partition, what is there now.
+    async fn until_end<W: Write>(
+        &self,
+        partitions: &[i32],
+        mut left: u64,
+        printer: &mut Printer<W>,
+        failed: &impl Fn(mink_client::ClientError) -> Failure,
+    ) -> Result<(), Failure> {
+        for &partition in partitions {
+            let end = self.end(partition).await.map_err(failed)?;
+            let mut at = self.begin(partition).await.map_err(failed)?;
+            let reader = Reader::new(&self.client, &self.topic, partition);
+            while at < end && left > 0 {
+                let read = reader.read(at, WAIT).await.map_err(failed)?;
+                at = read.next;
+                let before_end = read.records.into_iter().filter(|record| record.offset < end);
+                self.print(partition, before_end, &mut left, printer)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All partitions at once, for ever.
+    async fn follow<W: Write>(
+        &self,
+        partitions: &[i32],
+        mut left: u64,
+        printer: &mut Printer<W>,
+        failed: &impl Fn(mink_client::ClientError) -> Failure,
+    ) -> Result<(), Failure> {
+        let (records, mut arrive) = mpsc::channel(UNPRINTED_MAX);
+        for &partition in partitions {
+            let mut at = self.begin(partition).await.map_err(failed)?;
+            // A connection each, because one that waits for records answers nothing else.
+            let reader = Reader::new(&self.client.apart(), &self.topic, partition);
+            let records = records.clone();
+            tokio::spawn(async move {
+                loop {
+                    let read = reader.read(at, WAIT).await;
+                    at = read.as_ref().map_or(at, |read| read.next);
+                    let ended = read.is_err();
+                    let nobody = records.send(read.map(|read| (partition, read.records))).await.is_err();
+                    if nobody || ended {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(records);
+        while left > 0 {
+            let Some(read) = arrive.recv().await else { break };
+            let (partition, records) = read.map_err(failed)?;
+            self.print(partition, records, &mut left, printer)?;
+            printer.flush()?;
+        }
+        Ok(())
+    }
+
+    fn print<W: Write>(
+        &self,
+        partition: i32,
+        records: impl IntoIterator<Item = ReadRecord>,
+        left: &mut u64,
+        printer: &mut Printer<W>,
+    ) -> Result<(), Failure> {
+        for record in records {
+            if *left == 0 {
+                break;
+            }
+            printer.row(form::row(partition, &record, self.encoding))?;
+            *left -= 1;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_to_begin_is_a_word_an_offset_or_a_time() {
+        assert_eq!(from("earliest"), Ok(From::Position(Position::Earliest)));
+        assert_eq!(from("latest"), Ok(From::Position(Position::Latest)));
+        assert_eq!(from("1000"), Ok(From::Offset(1000)));
+        let time = From::Position(Position::AtOrAfter(1_357_034_400_000));
+        assert_eq!((from("2013-01-01T10:00:00Z"), from("@1357034400000")), (Ok(time), Ok(time)));
+        assert_eq!(from("2013-01-01T12:00:00+02:00"), Ok(time));
+        for wrong in ["", "-1", "@", "@x", "yesterday", "10:00"] {
+            from(wrong).expect_err(wrong);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What the API shows, as JSON: names that users may rely on.
+//!
+//! Lives on: the service runtime.
+use mink_api::NodeStatus;
+use mink_metadata::{State, Table};
+use serde::Serialize;
+
+#[derive(Debug, Serialize)]
+pub(crate) struct StatusView {
+    node: u32,
+    incarnation: u64,
+    ready: bool,
+    not_ready: Vec<String>,
+    draining: bool,
+    lease: bool,
+    metadata_index: u64,
+    metadata_hash: String,
+    wal_untrimmed_bytes: u64,
+    wal_untrimmed_objects: u64,
+    pending_deletions: u64,
+    lost: Vec<String>,
+    storage: String,
+    database: String,
+    shards: usize,
+    runtime: String,
+    buckets: Vec<BucketView>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct BucketView {
+    table: u64,
+    partition: u64,
+    bucket: u32,
+    epoch: u32,
+    log_start: u64,
+    committed_end: u64,
+    /// None while the bucket's shard does not answer.
+    high_watermark: Option<u64>,
+}
+
+impl From<NodeStatus> for StatusView {
+    fn from(status: NodeStatus) -> StatusView {
+        StatusView {
+            node: status.node.0,
+            incarnation: status.incarnation.0,
+            ready: status.is_ready(),
+            draining: status.draining,
+            lease: status.lease,
+            metadata_index: status.metadata_index.0,
+            metadata_hash: status.metadata_hash.to_string(),
+            wal_untrimmed_bytes: status.untrimmed_bytes,
+            wal_untrimmed_objects: status.untrimmed_objects,
+            pending_deletions: status.pending_deletions,
+            lost: status.lost,
+            storage: status.storage,
+            database: status.database,
+            shards: status.shards,
+            runtime: status.runtime,
+            not_ready: status.not_ready,
+            buckets: status
+                .buckets
+                .iter()
+                .map(|bucket| BucketView {
+                    table: bucket.bucket.table.0,
+                    partition: bucket.bucket.partition.0,
+                    bucket: bucket.bucket.bucket.0,
+                    epoch: bucket.epoch.0,
+                    log_start: bucket.log_start.0,
+                    committed_end: bucket.committed_end.0,
+                    high_watermark: bucket.high_watermark.map(|offset| offset.0),
+                })
+                .collect(),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct TableView {
+    table: String,
+    id: u64,
+    uuid: String,
+    kind: &'static str,
+    log_format: &'static str,
+    buckets: Vec<TableBucketView>,
+    options: Vec<(&'static str, String)>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct TableBucketView {
+    bucket: u32,
+    /// Node that serves it, if any does.
+    node: Option<u32>,
+    epoch: u32,
+    log_start: u64,
+    committed_end: u64,
+    objects: usize,
+}
+
+/// `-1` where there is no bound, as users type it.
+fn bound(value: Option<u64>) -> String {
+    value.map_or_else(|| "-1".into(), |value| value.to_string())
+}
+
+impl TableView {
+    pub(crate) fn new(state: &State, table: &Table) -> TableView {
+        let buckets = table.bucket_ids().filter_map(|id| {
+            let bucket = state.bucket(&id)?;
+            let owner = bucket.owner.and_then(|owner| state.incarnation(owner)).filter(|owner| !owner.fenced);
+            Some(TableBucketView {
+                bucket: id.bucket.0,
+                node: owner.map(|owner| owner.node().0),
+                epoch: bucket.epoch.0,
+                log_start: bucket.start.0,
+                committed_end: bucket.end.0,
+                objects: bucket.ranges.len(),
+            })
+        });
+        TableView {
+            table: table.path.to_string(),
+            id: table.id.0,
+            uuid: table.uuid.to_string(),
+            kind: "log",
+            log_format: match table.options.format {
+                mink_types::LogFormat::Kafka => "kafka",
+            },
+            buckets: buckets.collect(),
+            options: vec![
+                ("bucket.num", table.options.buckets.to_string()),
+                ("table.log.ttl", bound(table.options.log_ttl_ms)),
+                ("table.log.retention-bytes", bound(table.options.retention_bytes)),
+                ("max.message.bytes", table.options.batch_bytes_max.to_string()),
+            ],
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! One connection: a half that reads requests and orders them, and a half that writes their answers, in one task.
+//!
+//! Lives on: the service runtime, one task per connection.
+//! Owns: the socket, the queue of answers.
+//! Invariants: K-13: the place of an answer is taken before its request is dispatched, and answers leave in that order; at most
+//! `requests_in_flight_max` wait, then the socket is not read. A request but Produce and Fetch is done before the next is
+//! looked at, so that what a client asks in order happens in order; a Produce holds its successors until it is ordered.
+use crate::counters::Closed;
+use crate::frame_reader::{Count, FrameReader, ReadEnd, ReadFrame};
+use crate::frame_writer::{WriteError, write_all};
+use crate::handlers;
+use crate::node::Node;
+use crate::refusals::Refusals;
+use bytes::Bytes;
+use futures::future::{BoxFuture, Either, Ready};
+use futures::stream::{FuturesOrdered, StreamExt};
+use futures::{FutureExt, future};
+use mink_kafka_wire::{Frame, RequestHeader};
+use mink_router::BytePermit;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::net::tcp::WriteHalf;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+
+/// What becomes of a request.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// Sent; the permit stands for the memory of the answer until it has been taken.
+    Send { frame: Frame, memory: Option<BytePermit> },
+    /// The client did not ask for an answer.
+    Nothing,
+    /// No answer can be right: the connection ends here, after the answers before.
+    Close(Closed),
+}
+
+/// An answer that is there or comes.
+pub(crate) type Answering = Either<Ready<Answer>, BoxFuture<'static, Answer>>;
+
+/// An answer that is there.
+pub(crate) fn ready(answer: Answer) -> Answering {
+    Either::Left(future::ready(answer))
+}
+
+/// An answer that comes.
+pub(crate) fn later(answer: impl Future<Output = Answer> + Send + 'static) -> Answering {
+    Either::Right(answer.boxed())
+}
+
+/// The place of one answer.
+struct Slot {
+    answering: Answering,
+    /// Its place among those in flight.
+    place: OwnedSemaphorePermit,
+    /// What is left of the permit for the request's bytes.
+    request: BytePermit,
+}
+
+impl Slot {
+    async fn wait(self) -> (Answer, OwnedSemaphorePermit) {
+        let answer = self.answering.await;
+        drop(self.request);
+        (answer, self.place)
+    }
+}
+
+/// Serves a connection to its end. `stopping` becomes true when the listener stops.
+pub(crate) async fn serve(
+    mut stream: TcpStream,
+    peer: SocketAddr,
+    node: Arc<Node>,
+    stopping: watch::Receiver<bool>,
+) {
+    let limits = &node.config.limits;
+    let in_flight_max =
+        usize::try_from(limits.requests_in_flight_max).unwrap_or(usize::MAX).clamp(1, Semaphore::MAX_PERMITS);
+    let patience = Duration::from_millis(limits.frame_deadline_ms);
+    let count = Arc::new(Count::default());
+    let refusals = Arc::new(Mutex::new(Refusals::default()));
+    let (ending, ends) = watch::channel(false);
+    let (slots, queue) = mpsc::channel(in_flight_max);
+    let (read, write) = stream.split();
+    let requests = Requests {
+        reader: FrameReader::new(read, Arc::clone(&count), node.config.request_permits.clone(), limits),
+        places: Arc::new(Semaphore::new(in_flight_max)),
+        slots,
+        refusals: Arc::clone(&refusals),
+        count: Arc::clone(&count),
+        ends,
+        node: Arc::clone(&node),
+        peer,
+    };
+    let mut writing = write_answers(write, queue, count, refusals, patience).boxed();
+    let reading = requests.run(stopping).boxed();
+    let closed = match future::select(reading, &mut writing).await {
+        // The client may have closed one direction only: what was asked is answered, but nothing waits for more to come.
+        Either::Left((read, _)) => {
+            ending.send_replace(true);
+            match read {
+                Some(ReadEnd::Broken(error)) => {
+                    tracing::debug!(%peer, %error, "kafka connection broke");
+                    None
+                }
+                end => writing.await.or(end.as_ref().and_then(|end| note_end(end, peer))),
+            }
+        }
+        Either::Right((closed, _)) => closed,
+    };
+    if let Some(why) = closed
+        && let Some(held_back) = node.counters.closed(why)
+    {
+        tracing::warn!(%peer, reason = why.name(), held_back, "kafka connection closed");
+    }
+}
+
+fn note_end(end: &ReadEnd, peer: SocketAddr) -> Option<Closed> {
+    match end {
+        ReadEnd::Closed | ReadEnd::Broken(_) => None,
+        ReadEnd::Idle => Some(Closed::Idle),
+        ReadEnd::Deadline => Some(Closed::FrameDeadline),
+        ReadEnd::Refused(error) => {
+            tracing::debug!(%peer, %error, "kafka frame refused");
+            Some(if error.message == "frame" { Closed::FrameLength } else { Closed::Malformed })
+        }
+    }
+}
+
+/// The reading half.
+struct Requests<'a> {
+    reader: FrameReader<'a>,
+    places: Arc<Semaphore>,
+    slots: mpsc::Sender<Slot>,
+    refusals: Arc<Mutex<Refusals>>,
+    count: Arc<Count>,
+    ends: watch::Receiver<bool>,
+    node: Arc<Node>,
+    peer: SocketAddr,
+}
+
+impl Requests<'_> {
+    /// Reads until the end; none when the listener stops, or when the other half has closed the connection. The queue closes
+    /// with it.
+    async fn run(mut self, mut stopping: watch::Receiver<bool>) -> Option<ReadEnd> {
+        loop {
+            let stop = stopping.wait_for(|stop| *stop);
+            let (place, frame) = tokio::select! {
+                biased;
+                // A stop is looked at between requests only: what is being ordered is finished.
+                _ = stop => return None,
+                next = next_frame(&self.places, &mut self.reader) => match next {
+                    Ok(next) => next,
+                    Err(end) => return Some(end),
+                },
+            };
+            self.count.asked.fetch_add(1, Ordering::AcqRel);
+            match self.request(frame, place).await {
+                Ok(()) => {}
+                Err(end) => return end,
+            }
+        }
+    }
+
+    async fn request(
+        &mut self,
+        frame: ReadFrame,
+        place: OwnedSemaphorePermit,
+    ) -> Result<(), Option<ReadEnd>> {
+        let ReadFrame { body, mut permit, position } = frame;
+        let refused = |error| Some(ReadEnd::Refused(error));
+        let (header, body) = RequestHeader::decode(body).map_err(refused)?;
+        tracing::trace!(
+            peer = %self.peer, api = header.api_key, version = header.api_version,
+            correlation = header.correlation_id, client = ?header.client_id, "kafka request"
+        );
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner).advance(position);
+        let mut call = handlers::Call {
+            node: &self.node,
+            version: header.api_version,
+            correlation: header.correlation_id,
+            number: self.count.asked.load(Ordering::Acquire),
+            refusals: &self.refusals,
+            permit: &mut permit,
+            ends: &self.ends,
+        };
+        let answering = handlers::dispatch(&mut call, header.api_key, body).await.map_err(refused)?;
+        let slot = Slot { answering, place, request: permit };
+        // There is room: the queue is as long as there are places.
+        self.slots.try_send(slot).map_err(|_closed| None)
+    }
+}
+
+/// Takes a place for the answer, then reads the request.
+async fn next_frame(
+    places: &Arc<Semaphore>,
+    reader: &mut FrameReader<'_>,
+) -> Result<(OwnedSemaphorePermit, ReadFrame), ReadEnd> {
+    // Never closed; were it, nothing could be answered.
+    let place = Arc::clone(places).acquire_owned().await.map_err(|_closed| ReadEnd::Closed)?;
+    Ok((place, reader.next().await?))
+}
+
+/// The writing half: answers in the order of their places. Ends when the queue is closed and empty, or with the reason for
+/// which the connection must end before that.
+async fn write_answers(
+    half: WriteHalf<'_>,
+    mut queue: mpsc::Receiver<Slot>,
+    count: Arc<Count>,
+    refusals: Arc<Mutex<Refusals>>,
+    patience: Duration,
+) -> Option<Closed> {
+    let mut waiting = FuturesOrdered::new();
+    let mut open = true;
+    loop {
+        let first = tokio::select! {
+            biased;
+            Some(answer) = waiting.next(), if !waiting.is_empty() => answer,
+            slot = queue.recv(), if open => {
+                match slot {
+                    Some(slot) => waiting.push_back(slot.wait()),
+                    None => open = false,
+                }
+                continue;
+            }
+            else => return None,
+        };
+        // What is ready already goes out in the same write.
+        let mut batch = Batch::default();
+        let mut next = Some(first);
+        while let Some((answer, place)) = next.take() {
+            batch.add(answer, place);
+            if batch.has_room() && !waiting.is_empty() {
+                next = waiting.next().now_or_never().flatten();
+            }
+        }
+        let answered = count.answered.load(Ordering::Acquire) + batch.answers;
+        note_written(&half, &count, &refusals, answered);
+        match write_all(&half, batch.segments, patience).await {
+            Ok(()) => {}
+            Err(WriteError::Deadline) => return Some(Closed::WriteDeadline),
+            Err(WriteError::Broken(error)) => {
+                tracing::debug!(%error, "a kafka answer was not taken");
+                return None;
+            }
+        }
+        count.answered.store(answered, Ordering::Release);
+        if batch.close.is_some() {
+            return batch.close;
+        }
+    }
+}
+
+/// Tells the refusals, before their answers are written, how much of the connection has arrived.
+fn note_written(half: &WriteHalf<'_>, count: &Count, refusals: &Mutex<Refusals>, answered: u64) {
+    let mut refusals = refusals.lock().unwrap_or_else(PoisonError::into_inner);
+    if refusals.is_empty() {
+        return;
+    }
+    let socket: &TcpStream = half.as_ref();
+    // The system knows of bytes that the runtime has not seen yet. A socket that cannot say is broken.
+    let unread = rustix::io::ioctl_fionread(socket).unwrap_or(0);
+    refusals.note_written(answered, count.bytes_read.load(Ordering::Acquire) + unread);
+}
+
+/// Most bytes collected for one write before it begins.
+const BATCH_BYTES_MAX: usize = 256 << 10;
+
+/// Answers that are written together.
+#[derive(Default)]
+struct Batch {
+    segments: VecDeque<Bytes>,
+    bytes: usize,
+    answers: u64,
+    /// Places and memory, held until the write is done.
+    held: Vec<(OwnedSemaphorePermit, Option<BytePermit>)>,
+    close: Option<Closed>,
+}
+
+impl Batch {
+    fn add(&mut self, answer: Answer, place: OwnedSemaphorePermit) {
+        self.answers += 1;
+        match answer {
+            Answer::Send { frame, memory } => {
+                self.bytes += frame.len();
+                self.segments.extend(frame.into_segments());
+                self.held.push((place, memory));
+            }
+            Answer::Nothing => self.held.push((place, None)),
+            Answer::Close(why) => self.close = Some(why),
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.close.is_none() && self.bytes < BATCH_BYTES_MAX
+    }
+}

@@ -1,0 +1,159 @@
+//! Which Kafka error answers which situation (docs: KAFKA protocol page, error codes by situation). One exhaustive function
+//! per family of errors; no handler chooses a code for a typed error by itself.
+//!
+//! Lives on: anywhere (pure).
+//! Invariants: I7: a retriable code stands only for what was not ordered.
+use mink_api::AdminError;
+use mink_kafka_wire::ErrorCode;
+use mink_record::RecordErrorKind;
+use mink_router::{AppendError, ReadError};
+
+/// Everything that needs a consumer group, which this version does not have: final for clients of all kinds, so that who
+/// subscribes stops instead of asking for ever, and the least misleading of such codes in what clients print. (Tried: kcat,
+/// confluent-kafka, kafka-python, aiokafka.)
+pub(crate) const NO_GROUPS: ErrorCode = ErrorCode::UnsupportedVersion;
+
+/// A batch that the log refused. Nothing of it was ordered.
+pub(crate) fn of_append(error: &AppendError) -> ErrorCode {
+    match error {
+        AppendError::NotOwner { .. } | AppendError::Opening { .. } | AppendError::Draining => {
+            ErrorCode::NotLeaderOrFollower
+        }
+        AppendError::TooLarge { .. } => ErrorCode::MessageTooLarge,
+        AppendError::OutOfOrder { .. } => ErrorCode::OutOfOrderSequenceNumber,
+        AppendError::ProducerFenced { .. } => ErrorCode::InvalidProducerEpoch,
+        // Nothing else is both retriable and without side effects for producers of all kinds.
+        AppendError::TooManyProducers { .. } => ErrorCode::NotEnoughReplicas,
+    }
+}
+
+/// Whether a refused batch may be accepted when it is sent again: then what was sent behind it must fail too (DESIGN 2.2).
+/// A batch that can never be accepted fails alone; one out of sequence is guarded by its sequence.
+pub(crate) fn append_is_curable(error: &AppendError) -> bool {
+    match error {
+        AppendError::NotOwner { .. }
+        | AppendError::Opening { .. }
+        | AppendError::Draining
+        | AppendError::TooManyProducers { .. } => true,
+        AppendError::TooLarge { .. }
+        | AppendError::OutOfOrder { .. }
+        | AppendError::ProducerFenced { .. } => false,
+    }
+}
+
+/// A read by Fetch.
+pub(crate) fn of_read(error: &ReadError) -> ErrorCode {
+    match error {
+        ReadError::NotOwner { .. } | ReadError::Opening { .. } | ReadError::LeaseExpired => {
+            ErrorCode::NotLeaderOrFollower
+        }
+        ReadError::OutOfRange { .. } => ErrorCode::OffsetOutOfRange,
+        ReadError::EpochDiffers { current, found, .. } => {
+            if *found < current.leader_epoch() {
+                ErrorCode::FencedLeaderEpoch
+            } else {
+                ErrorCode::UnknownLeaderEpoch
+            }
+        }
+        ReadError::StoreUnavailable { .. } => ErrorCode::KafkaStorageError,
+        // Not out of range: a client that resets its position would pass over lost records without a word.
+        ReadError::Damaged { .. } => ErrorCode::CorruptMessage,
+    }
+}
+
+/// A search by ListOffsets: as a read, but clients know a better code for a bucket that is being opened (version 5 on).
+pub(crate) fn of_locate(error: &ReadError, version: i16) -> ErrorCode {
+    match error {
+        ReadError::Opening { .. } if version >= 5 => ErrorCode::OffsetNotAvailable,
+        other => of_read(other),
+    }
+}
+
+/// Bytes that are not a batch that may be stored.
+pub(crate) fn of_record(kind: RecordErrorKind) -> ErrorCode {
+    match kind {
+        RecordErrorKind::Corrupt => ErrorCode::CorruptMessage,
+        RecordErrorKind::TooLarge | RecordErrorKind::InflatedTooLarge => ErrorCode::MessageTooLarge,
+        RecordErrorKind::OldFormat => ErrorCode::UnsupportedForMessageFormat,
+        RecordErrorKind::Transactional => ErrorCode::InvalidTxnState,
+        RecordErrorKind::UnsupportedCodec => ErrorCode::UnsupportedCompressionType,
+        RecordErrorKind::InvalidTimestamp => ErrorCode::InvalidTimestamp,
+        // The list is open to the crate that owns it; what it adds is a record we do not take.
+        RecordErrorKind::Incomplete | RecordErrorKind::InvalidRecord | RecordErrorKind::Control | _ => {
+            ErrorCode::InvalidRecord
+        }
+    }
+}
+
+/// Administration of topics.
+pub(crate) fn of_admin(error: &AdminError) -> ErrorCode {
+    match error {
+        AdminError::Exists { .. } => ErrorCode::TopicAlreadyExists,
+        AdminError::NotFound { .. } => ErrorCode::UnknownTopicOrPartition,
+        AdminError::Invalid { .. } => ErrorCode::InvalidRequest,
+        AdminError::Limit { .. } => ErrorCode::PolicyViolation,
+        AdminError::Throttled { .. } => ErrorCode::ThrottlingQuotaExceeded,
+        // May have been carried out; a client that asks again learns it.
+        AdminError::Unavailable { .. } => ErrorCode::RequestTimedOut,
+        AdminError::Conflict { .. } | AdminError::Stopping => ErrorCode::NotController,
+    }
+}
+
+/// Creation of a topic as a side effect of Metadata: what may pass is retried by clients as a leader to come (K-19).
+pub(crate) fn of_auto_create(error: &AdminError) -> ErrorCode {
+    match error {
+        AdminError::Exists { .. }
+        | AdminError::Throttled { .. }
+        | AdminError::Unavailable { .. }
+        | AdminError::Conflict { .. }
+        | AdminError::Stopping => ErrorCode::LeaderNotAvailable,
+        AdminError::NotFound { .. } => ErrorCode::UnknownTopicOrPartition,
+        AdminError::Invalid { .. } => ErrorCode::InvalidTopicException,
+        AdminError::Limit { .. } => ErrorCode::PolicyViolation,
+    }
+}
+
+/// A producer id that could not be given. Clients ask again on the retriable ones.
+pub(crate) fn of_producer_id(error: &AdminError) -> ErrorCode {
+    match error {
+        AdminError::Throttled { .. } | AdminError::Conflict { .. } | AdminError::Unavailable { .. } => {
+            ErrorCode::CoordinatorLoadInProgress
+        }
+        AdminError::Stopping => ErrorCode::CoordinatorNotAvailable,
+        AdminError::Exists { .. } | AdminError::NotFound { .. } | AdminError::Invalid { .. } => {
+            ErrorCode::InvalidRequest
+        }
+        AdminError::Limit { .. } => ErrorCode::PolicyViolation,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mink_types::{BucketEpoch, BucketId, BucketIndex, TableId};
+
+    fn bucket() -> BucketId {
+        BucketId::unpartitioned(TableId(1), BucketIndex(0))
+    }
+
+    #[test]
+    fn i7_every_curable_refusal_has_a_retriable_code() {
+        let errors = [
+            AppendError::NotOwner { bucket: bucket() },
+            AppendError::Opening { bucket: bucket() },
+            AppendError::Draining,
+            AppendError::TooManyProducers { bucket: bucket(), producers: 1 },
+            AppendError::TooLarge { bucket: bucket(), bytes: 2, bytes_max: 1 },
+        ];
+        for error in errors {
+            assert_eq!(append_is_curable(&error), of_append(&error).retriable(), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_older_epoch_is_fenced_and_a_newer_one_unknown() {
+        let differs = |found| ReadError::EpochDiffers { bucket: bucket(), current: BucketEpoch(3), found };
+        assert_eq!(of_read(&differs(2)), ErrorCode::FencedLeaderEpoch);
+        assert_eq!(of_read(&differs(4)), ErrorCode::UnknownLeaderEpoch);
+    }
+}

@@ -1,0 +1,215 @@
+//! Reads one frame after the other from a connection's socket.
+//!
+//! Lives on: the service runtime, one per connection.
+//! Owns: the bytes that were read ahead, at most [`READ_AHEAD_BYTES`].
+//! Invariants: K-30: a length is checked before anything else; byte permits for the whole frame are held before its body is read,
+//! and a buffer begins at no more than [`BODY_BYTES_FIRST`] and grows as bytes arrive. A frame has its time from its first byte,
+//! in which waiting for our own permits does not count.
+use bytes::{BufMut, Bytes, BytesMut};
+use mink_kafka_wire::{ApiKey, DecodeError, FRAME_PREFIX_LEN, Fault, frame_length};
+use mink_router::{BytePermit, BytePermits};
+use mink_types::Limits;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::net::tcp::ReadHalf;
+use tokio::time::{Instant, timeout, timeout_at};
+
+/// Bytes read at once while it is not known what comes: the prefix and, as a rule, whole small frames. Not covered by permits.
+const READ_AHEAD_BYTES: usize = 8 << 10;
+
+/// What a body's buffer begins with at most.
+const BODY_BYTES_FIRST: usize = 2 << 20;
+
+/// Largest frame of anything but Produce. No client sends more, and what a decoded request and its answer take is a multiple
+/// of the frame, which the permits do not cover.
+const OTHER_BYTES_MAX: usize = 4 << 20;
+
+/// How far a connection has got; written by its two halves, read by both.
+#[derive(Debug, Default)]
+pub(crate) struct Count {
+    pub(crate) asked: AtomicU64,
+    pub(crate) answered: AtomicU64,
+    /// Bytes read from the socket.
+    pub(crate) bytes_read: AtomicU64,
+}
+
+impl Count {
+    fn answered(&self) -> u64 {
+        self.answered.load(Ordering::Acquire)
+    }
+
+    fn is_busy(&self) -> bool {
+        self.asked.load(Ordering::Acquire) != self.answered()
+    }
+}
+
+/// A whole frame.
+#[derive(Debug)]
+pub(crate) struct ReadFrame {
+    /// Without its length.
+    pub(crate) body: Bytes,
+    /// Stands for its bytes.
+    pub(crate) permit: BytePermit,
+    /// Bytes of the connection before it.
+    pub(crate) position: u64,
+}
+
+/// Why no further frame comes.
+#[derive(Debug)]
+pub(crate) enum ReadEnd {
+    /// The client closed, between two frames or within one.
+    Closed,
+    /// The client was silent for too long.
+    Idle,
+    /// The frame did not arrive in its time.
+    Deadline,
+    /// The frame's length or API is not accepted.
+    Refused(DecodeError),
+    /// The socket broke: nothing can be sent either.
+    Broken(io::Error),
+}
+
+/// The reading half of a connection.
+#[derive(Debug)]
+pub(crate) struct FrameReader<'a> {
+    half: ReadHalf<'a>,
+    ahead: BytesMut,
+    count: Arc<Count>,
+    permits: BytePermits,
+    bytes_max: u32,
+    frame_deadline: Duration,
+    idle_deadline: Duration,
+    /// Bytes of the frames given so far, with their lengths.
+    given: u64,
+}
+
+impl<'a> FrameReader<'a> {
+    pub(crate) fn new(
+        half: ReadHalf<'a>,
+        count: Arc<Count>,
+        permits: BytePermits,
+        limits: &Limits,
+    ) -> FrameReader<'a> {
+        FrameReader {
+            half,
+            ahead: BytesMut::new(),
+            count,
+            permits,
+            bytes_max: limits.frame_bytes_max,
+            frame_deadline: Duration::from_millis(limits.frame_deadline_ms),
+            idle_deadline: Duration::from_millis(limits.idle_deadline_ms),
+            given: 0,
+        }
+    }
+
+    /// The next frame. Not to be called again after it was dropped halfway: what was read of a frame may be gone.
+    pub(crate) async fn next(&mut self) -> Result<ReadFrame, ReadEnd> {
+        if self.ahead.is_empty() {
+            self.first_bytes().await?;
+        }
+        let begun = Instant::now();
+        let deadline = begun + self.frame_deadline;
+        let prefix = loop {
+            if let Some(prefix) = self.ahead.first_chunk::<FRAME_PREFIX_LEN>() {
+                break *prefix;
+            }
+            let read = timeout_at(deadline, read_some(&self.half, &mut self.ahead, READ_AHEAD_BYTES)).await;
+            self.note(read.map_err(|_elapsed| ReadEnd::Deadline)?)?;
+        };
+        let length = frame_length(prefix, self.bytes_max).map_err(ReadEnd::Refused)?;
+        let left = deadline.saturating_duration_since(Instant::now());
+        let permit = self.permits.take(u64::from(length) + FRAME_PREFIX_LEN as u64).await;
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        let body = self.body(length, Instant::now() + left).await?;
+        let position = self.given;
+        self.given += (length + FRAME_PREFIX_LEN) as u64;
+        Ok(ReadFrame { body, permit, position })
+    }
+
+    /// Waits for the first bytes of a frame, without memory of its own while there are none.
+    async fn first_bytes(&mut self) -> Result<(), ReadEnd> {
+        // Dropping it frees the read-ahead of an idle connection.
+        self.ahead = BytesMut::new();
+        loop {
+            let answered = self.count.answered();
+            let mut ahead = BytesMut::with_capacity(READ_AHEAD_BYTES);
+            match self.half.try_read_buf(&mut ahead) {
+                Ok(read) => {
+                    self.ahead = ahead;
+                    return self.note(Ok(read));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(ReadEnd::Broken(error)),
+            }
+            drop(ahead);
+            match timeout(self.idle_deadline, self.half.readable()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => return Err(ReadEnd::Broken(error)),
+                // A client that waits for us is not idle.
+                Err(_elapsed) if self.count.is_busy() || self.count.answered() != answered => {}
+                Err(_elapsed) => return Err(ReadEnd::Idle),
+            }
+        }
+    }
+
+    async fn body(&mut self, length: usize, deadline: Instant) -> Result<Bytes, ReadEnd> {
+        let _prefix = self.ahead.split_to(FRAME_PREFIX_LEN);
+        if self.ahead.len() >= length {
+            let body = self.ahead.split_to(length).freeze();
+            return check_size(&body, length).map(|()| body);
+        }
+        let mut body = BytesMut::with_capacity(length.min(BODY_BYTES_FIRST));
+        body.extend_from_slice(&self.ahead.split());
+        check_size(&body, length)?;
+        while body.len() < length {
+            let missing = length - body.len();
+            if body.len() == body.capacity() {
+                body.reserve(missing.min(body.len().max(1)));
+            }
+            let room = missing.min(body.capacity() - body.len());
+            let read = timeout_at(deadline, read_some(&self.half, &mut body, room)).await;
+            self.note(read.map_err(|_elapsed| ReadEnd::Deadline)?)?;
+            check_size(&body, length)?;
+        }
+        Ok(body.freeze())
+    }
+
+    /// Counts what a read gave; nothing read is the end of the stream.
+    fn note(&self, read: io::Result<usize>) -> Result<(), ReadEnd> {
+        match read {
+            Ok(0) => Err(ReadEnd::Closed),
+            Ok(bytes) => {
+                self.count.bytes_read.fetch_add(bytes as u64, Ordering::AcqRel);
+                Ok(())
+            }
+            Err(error) => Err(ReadEnd::Broken(error)),
+        }
+    }
+}
+
+/// Reads what is there, at most `bytes_max`, waiting until something is.
+async fn read_some(half: &ReadHalf<'_>, into: &mut BytesMut, bytes_max: usize) -> io::Result<usize> {
+    loop {
+        match half.try_read_buf(&mut (&mut *into).limit(bytes_max)) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => half.readable().await?,
+            read => return read,
+        }
+    }
+}
+
+/// Refuses a large frame as soon as its first two bytes tell that it is not a Produce.
+fn check_size(begin: &[u8], length: usize) -> Result<(), ReadEnd> {
+    let Some(key) = begin.first_chunk::<2>() else {
+        return Ok(());
+    };
+    if length <= OTHER_BYTES_MAX || i16::from_be_bytes(*key) == ApiKey::Produce.code() {
+        return Ok(());
+    }
+    let fault = Fault::FrameLength {
+        length: i32::try_from(length).unwrap_or(i32::MAX),
+        max: u32::try_from(OTHER_BYTES_MAX).unwrap_or(u32::MAX),
+    };
+    Err(ReadEnd::Refused(DecodeError { message: "frame", field: "length", fault }))
+}

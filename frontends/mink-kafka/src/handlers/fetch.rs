@@ -1,0 +1,283 @@
+//! Fetch: reads, waits for more without polling, answers with the stored bytes as they are.
+//!
+//! Lives on: the service runtime.
+//! Invariants: I3 (only what a bucket shows below its high watermark), I20 (an answer's memory is held by a permit until the
+//! client has taken it; it may be passed by one batch), P-18 and P-25 (whole batches, partitions in the order asked, one batch
+//! for the request and not for each partition: both kept by the log source). There are no sessions: the id is always 0.
+use super::{Call, encode};
+use crate::connection::{Answer, Answering, later};
+use crate::node::Node;
+use crate::{error_code, topic};
+use mink_kafka_wire::messages::fetch::{
+    FetchPartition, FetchRequest, FetchResponse, FetchableTopicResponse, PartitionData,
+};
+use mink_kafka_wire::{ErrorCode, KafkaString, Records};
+use mink_metadata::Table;
+use mink_router::{BytePermit, Read, ReadAnswer, ReadError, ReadsAnswer, WatchedOffset};
+use mink_types::Offset;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+/// One answer may take this part of the memory for answers, so that a few slow clients do not take all.
+const ANSWER_PART: u64 = 4;
+
+/// Longest wait that a client may ask for.
+const WAIT_MAX: Duration = Duration::from_mins(5);
+
+const READ_COMMITTED: i8 = 1;
+/// Replica id of a consumer, and of a debugging tool; others would be brokers.
+const CONSUMER: i32 = -1;
+const DEBUGGING: i32 = -2;
+/// Session epochs that ask for a full answer.
+const FULL: [i32; 2] = [-1, 0];
+
+/// A request, resolved.
+struct Asked {
+    topics: Vec<(KafkaString, Vec<(i32, Place)>)>,
+    reads: Vec<Read>,
+    bytes_max: u32,
+    bytes_min: usize,
+    deadline: Instant,
+    read_committed: bool,
+}
+
+/// Where a partition's answer comes from: a read by its place among them, or at once.
+#[derive(Clone, Copy)]
+enum Place {
+    Read(usize),
+    Refused(ErrorCode),
+}
+
+pub(super) fn fetch(call: &Call<'_>, request: FetchRequest) -> Answering {
+    if let Err(code) = judge(&request) {
+        return call.answer(&FetchResponse {
+            error_code: code.code(),
+            responses: refuse_all(call.version, request, code),
+            ..FetchResponse::default()
+        });
+    }
+    let node = Arc::clone(call.node);
+    let asked = resolve(&node, request);
+    let (version, correlation, ends) = (call.version, call.correlation, call.ends.clone());
+    later(async move {
+        let mut ends = ends;
+        match read(&node, &asked, &mut ends).await {
+            Some((answers, memory)) => {
+                let response = respond(&node, asked, answers);
+                match encode(version, correlation, &response) {
+                    Answer::Send { frame, .. } => Answer::Send { frame, memory: Some(memory) },
+                    other => other,
+                }
+            }
+            // The connection ends while there is no memory for its answer.
+            None => Answer::Nothing,
+        }
+    })
+}
+
+fn judge(request: &FetchRequest) -> Result<(), ErrorCode> {
+    if request.replica_id != CONSUMER && request.replica_id != DEBUGGING {
+        return Err(ErrorCode::InvalidRequest);
+    }
+    if !FULL.contains(&request.session_epoch) {
+        return Err(ErrorCode::FetchSessionIdNotFound);
+    }
+    Ok(())
+}
+
+/// Before version 7 a request as a whole has no error code.
+fn refuse_all(version: i16, request: FetchRequest, code: ErrorCode) -> Vec<FetchableTopicResponse> {
+    if version >= 7 {
+        return Vec::new();
+    }
+    let topics = request.topics.into_iter();
+    topics
+        .map(|topic| FetchableTopicResponse {
+            topic: topic.topic,
+            partitions: topic
+                .partitions
+                .iter()
+                .map(|partition| refused(partition.partition, code, false))
+                .collect(),
+            ..FetchableTopicResponse::default()
+        })
+        .collect()
+}
+
+fn resolve(node: &Node, request: FetchRequest) -> Asked {
+    let state = node.admin.state();
+    let mut reads = Vec::new();
+    let topics = request.topics.into_iter().map(|asked| {
+        let table = state.topic(&node.config.kafka_database, asked.topic.as_str());
+        let places = asked.partitions.iter().map(|partition| {
+            let place = match read_of(table, partition) {
+                Ok(read) => {
+                    reads.push(read);
+                    Place::Read(reads.len() - 1)
+                }
+                Err(code) => Place::Refused(code),
+            };
+            (partition.partition, place)
+        });
+        (asked.topic, places.collect())
+    });
+    let topics = topics.collect();
+    let budget = node.config.answer_permits.total_bytes() / ANSWER_PART;
+    let bytes_max = u32::try_from(request.max_bytes)
+        .unwrap_or(0)
+        .min(node.config.limits.fetch_bytes_max)
+        .min(u32::try_from(budget).unwrap_or(u32::MAX));
+    let wait = Duration::from_millis(u64::try_from(request.max_wait_ms).unwrap_or(0)).min(WAIT_MAX);
+    Asked {
+        topics,
+        reads,
+        bytes_max,
+        // More than may be sent will never be there.
+        bytes_min: usize::try_from(request.min_bytes)
+            .unwrap_or(0)
+            .min(usize::try_from(bytes_max).unwrap_or(usize::MAX)),
+        deadline: Instant::now() + wait,
+        read_committed: request.isolation_level == READ_COMMITTED,
+    }
+}
+
+fn read_of(table: Option<&Table>, partition: &FetchPartition) -> Result<Read, ErrorCode> {
+    let bucket = table
+        .and_then(|table| topic::bucket(table, partition.partition))
+        .ok_or(ErrorCode::UnknownTopicOrPartition)?;
+    Ok(Read {
+        bucket,
+        from: Offset::from_kafka(partition.fetch_offset).ok_or(ErrorCode::OffsetOutOfRange)?,
+        bytes_max: u32::try_from(partition.partition_max_bytes).unwrap_or(0),
+        leader_epoch: (partition.current_leader_epoch >= 0).then_some(partition.current_leader_epoch),
+    })
+}
+
+/// Reads until there is enough, something failed, the time is over or the connection ends; with the permit for what was read.
+/// None when the connection ends before there was memory for an answer.
+async fn read(
+    node: &Node,
+    asked: &Asked,
+    ends: &mut watch::Receiver<bool>,
+) -> Option<(ReadsAnswer, BytePermit)> {
+    let refused = asked
+        .topics
+        .iter()
+        .flat_map(|(_, places)| places)
+        .any(|(_, place)| matches!(place, Place::Refused(_)));
+    let most =
+        asked.reads.iter().fold(0_u32, |sum, read| sum.saturating_add(read.bytes_max)).min(asked.bytes_max);
+    loop {
+        let mut memory = tokio::select! {
+            biased;
+            memory = node.config.answer_permits.take(most.into()) => memory,
+            _ = ends.wait_for(|ends| *ends) => return None,
+        };
+        let last = Instant::now() >= asked.deadline || *ends.borrow();
+        let answers = match asked.reads.as_slice() {
+            [] => Vec::new(),
+            reads => node.source.read(reads.to_vec(), asked.bytes_max).await,
+        };
+        let bytes: usize = answers.iter().flatten().map(ReadAnswer::bytes).sum();
+        let failed = refused || answers.iter().any(Result::is_err);
+        if last || failed || bytes >= asked.bytes_min {
+            return Some((answers, memory.split(bytes as u64)));
+        }
+        // Nothing is held while it waits.
+        drop(memory);
+        let watched = watched(asked, &answers);
+        drop(answers);
+        wait(node, watched, asked.deadline, ends).await;
+    }
+}
+
+/// The buckets to watch, each with the high watermark that was seen.
+fn watched(asked: &Asked, answers: &ReadsAnswer) -> Vec<WatchedOffset> {
+    asked
+        .reads
+        .iter()
+        .zip(answers)
+        .filter_map(|(read, answer)| {
+            Some(WatchedOffset { bucket: read.bucket, seen: answer.as_ref().ok()?.high_watermark })
+        })
+        .collect()
+}
+
+async fn wait(node: &Node, watched: Vec<WatchedOffset>, deadline: Instant, ends: &mut watch::Receiver<bool>) {
+    let over = sleep_until(deadline);
+    if watched.is_empty() {
+        tokio::select! {
+            () = over => {}
+            _ = ends.wait_for(|ends| *ends) => {}
+        }
+        return;
+    }
+    tokio::select! {
+        biased;
+        _ = ends.wait_for(|ends| *ends) => {}
+        () = node.source.watch(watched) => {}
+        () = over => {}
+    }
+}
+
+fn respond(node: &Node, asked: Asked, answers: ReadsAnswer) -> FetchResponse {
+    let read_committed = asked.read_committed;
+    let mut answers: Vec<Option<Result<ReadAnswer, ReadError>>> = answers.into_iter().map(Some).collect();
+    let mut partition = |(index, place): (i32, Place)| {
+        let answer = match place {
+            Place::Refused(code) => Err(code),
+            Place::Read(at) => match answers.get_mut(at).and_then(Option::take) {
+                Some(answer) => answer.map_err(|error| {
+                    tracing::debug!(%error, "a read was refused");
+                    error_code::of_read(&error)
+                }),
+                // One answer per read is the source's promise; without it there is nothing to say about the partition.
+                None => Err(ErrorCode::UnknownServerError),
+            },
+        };
+        match answer {
+            Ok(answer) => {
+                node.counters.fetched(answer.bytes());
+                found(index, answer, read_committed)
+            }
+            Err(code) => {
+                node.counters.partition_error();
+                refused(index, code, read_committed)
+            }
+        }
+    };
+    let responses = asked.topics.into_iter().map(|(topic, places)| FetchableTopicResponse {
+        topic,
+        partitions: places.into_iter().map(&mut partition).collect(),
+        ..FetchableTopicResponse::default()
+    });
+    FetchResponse { responses: responses.collect(), ..FetchResponse::default() }
+}
+
+fn found(partition_index: i32, answer: ReadAnswer, read_committed: bool) -> PartitionData {
+    let high_watermark = answer.high_watermark.kafka();
+    PartitionData {
+        partition_index,
+        high_watermark,
+        // Without transactions everything below the high watermark is stable.
+        last_stable_offset: high_watermark,
+        log_start_offset: answer.log_start.kafka(),
+        aborted_transactions: read_committed.then(Vec::new),
+        records: Some(answer.batches.into_iter().collect()),
+        ..PartitionData::default()
+    }
+}
+
+fn refused(partition_index: i32, code: ErrorCode, read_committed: bool) -> PartitionData {
+    PartitionData {
+        partition_index,
+        error_code: code.code(),
+        high_watermark: -1,
+        aborted_transactions: read_committed.then(Vec::new),
+        // Not null: some clients do not expect that.
+        records: Some(Records::default()),
+        ..PartitionData::default()
+    }
+}

@@ -1,0 +1,321 @@
+//! Produce: checks each batch, hands it to its bucket, lets the connection go on once all are ordered, answers once all are
+//! durable.
+//!
+//! Lives on: the service runtime.
+//! Invariants: I7: a batch that was handed over is acked, refused before it was ordered, or its connection closes; time-outs end
+//! only the wait for room. DESIGN 2.2: what was sent behind a curable refusal of the same partition fails too. K-9 and its kin
+//! are the log's.
+use super::{Call, encode};
+use crate::connection::{Answer, Answering, later, ready};
+use crate::counters::Closed;
+use crate::topic::Refusal;
+use crate::{error_code, topic};
+use bytes::Bytes;
+use futures::future::join_all;
+use mink_kafka_wire::messages::produce::{
+    PartitionProduceData, PartitionProduceResponse, ProduceRequest, ProduceResponse, TopicProduceResponse,
+};
+use mink_kafka_wire::{ErrorCode, KafkaString};
+use mink_metadata::Table;
+use mink_record::kafka::{BatchHeader, Codec, ProducedLimits, check_produced};
+use mink_router::{AppendTicket, Appended, Lost};
+use mink_types::BucketId;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+
+/// First version whose clients understand zstd.
+const ZSTD_FROM: i16 = 7;
+
+/// Batches from this size on are checked with a pause between them, so that a large request does not hold its thread.
+const PAUSE_BYTES: usize = 256 << 10;
+
+/// A batch that may be appended.
+struct Checked {
+    bucket: BucketId,
+    header: BatchHeader,
+    batch: Bytes,
+}
+
+/// What becomes of one partition of the request.
+enum Outcome {
+    Refused(Refusal),
+    /// The batch was handed over.
+    Ticket(AppendTicket, usize),
+}
+
+/// A partition of the request, in its order.
+struct Partition {
+    topic: usize,
+    index: i32,
+    outcome: Outcome,
+}
+
+/// Why a partition is refused, and whether its successors must be too.
+struct Refused {
+    refusal: Refusal,
+    curable: bool,
+}
+
+fn for_good(code: ErrorCode, why: impl Into<String>) -> Refused {
+    Refused { refusal: Refusal::new(code, why), curable: false }
+}
+
+pub(super) async fn produce(call: &mut Call<'_>, request: ProduceRequest) -> Answering {
+    let acks = request.acks;
+    let timeout = Duration::from_millis(u64::try_from(request.timeout_ms).unwrap_or(0));
+    let topics: Vec<KafkaString> = request.topic_data.iter().map(|topic| topic.name.clone()).collect();
+    let judged = judge(call, request).await;
+    let handed = hand_over(call, judged, timeout).await;
+    let Ok(partitions) = ordered(call, &topics, handed).await else {
+        return ready(Answer::Close(Closed::Lost));
+    };
+    if acks == 0 {
+        return unacknowledged(call, &partitions);
+    }
+    let (version, correlation) = (call.version, call.correlation);
+    let counters = call.node.counters.clone();
+    later(async move {
+        let mut answers: Vec<Vec<PartitionProduceResponse>> = topics.iter().map(|_| Vec::new()).collect();
+        for partition in partitions {
+            let answer = match partition.outcome {
+                Outcome::Refused(refusal) => {
+                    counters.partition_error();
+                    refused(partition.index, refusal)
+                }
+                Outcome::Ticket(ticket, bytes) => match ticket.durable().await {
+                    Ok(appended) => {
+                        counters.produced(bytes);
+                        acked(partition.index, &appended)
+                    }
+                    Err(Lost) => return Answer::Close(Closed::Lost),
+                },
+            };
+            if let Some(topic) = answers.get_mut(partition.topic) {
+                topic.push(answer);
+            }
+        }
+        let responses = topics.into_iter().zip(answers).map(|(name, partition_responses)| {
+            TopicProduceResponse { name, partition_responses, ..TopicProduceResponse::default() }
+        });
+        let response = ProduceResponse { responses: responses.collect(), ..ProduceResponse::default() };
+        encode(version, correlation, &response)
+    })
+}
+
+/// A partition of the request with the verdict on its batch.
+struct Judged {
+    topic: usize,
+    name: KafkaString,
+    index: i32,
+    verdict: Result<Checked, Refused>,
+}
+
+async fn judge(call: &Call<'_>, request: ProduceRequest) -> Vec<Judged> {
+    let state = call.node.admin.state();
+    let whole = judge_request(&request);
+    let mut seen = BTreeSet::new();
+    let mut judged = Vec::new();
+    for (at, topic) in request.topic_data.into_iter().enumerate() {
+        let table = state.topic(&call.node.config.kafka_database, topic.name.as_str());
+        for partition in topic.partition_data {
+            let index = partition.index;
+            let bytes = partition.records.as_ref().map_or(0, mink_kafka_wire::Records::len);
+            let held = call.refusals().held(&topic.name, index);
+            let verdict = match (&whole, held) {
+                (Err((code, why)), _) => Err(for_good(*code, *why)),
+                (Ok(()), Some(code)) => Err(Refused {
+                    refusal: Refusal::new(code, "a batch before this one was refused; send both again"),
+                    curable: true,
+                }),
+                (Ok(()), None) => judge_batch(call, table, &mut seen, partition),
+            };
+            judged.push(Judged { topic: at, name: topic.name.clone(), index, verdict });
+            if bytes >= PAUSE_BYTES {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+    judged
+}
+
+/// What refuses the request as a whole.
+fn judge_request(request: &ProduceRequest) -> Result<(), (ErrorCode, &'static str)> {
+    if !matches!(request.acks, -1..=1) {
+        return Err((ErrorCode::InvalidRequiredAcks, "acks is neither 0, 1 nor -1 (all)"));
+    }
+    if request.transactional_id.is_some() {
+        return Err((
+            ErrorCode::InvalidRequest,
+            "transactions are not supported; use an idempotent producer without transactional.id",
+        ));
+    }
+    Ok(())
+}
+
+fn judge_batch(
+    call: &Call<'_>,
+    table: Option<&Table>,
+    seen: &mut BTreeSet<BucketId>,
+    partition: PartitionProduceData,
+) -> Result<Checked, Refused> {
+    let found = table.and_then(|table| Some((table, topic::bucket(table, partition.index)?)));
+    // It may be about to exist, and clients ask again: so what is behind it must wait too.
+    let (table, bucket) = found.ok_or_else(|| Refused {
+        refusal: Refusal::new(ErrorCode::UnknownTopicOrPartition, "there is no such topic or partition"),
+        curable: true,
+    })?;
+    let records = partition
+        .records
+        .ok_or_else(|| for_good(ErrorCode::InvalidRequest, "the partition has no records"))?;
+    if !seen.insert(bucket) {
+        return Err(for_good(
+            ErrorCode::InvalidRequest,
+            "the request names this partition twice; send one batch for each",
+        ));
+    }
+    let limits = ProducedLimits {
+        batch_bytes_max: usize::try_from(table.options.batch_bytes_max).unwrap_or(usize::MAX),
+        inflated_bytes_max: usize::try_from(call.node.config.limits.inflated_bytes_max).unwrap_or(usize::MAX),
+    };
+    // One piece as it comes off the wire: nothing is copied.
+    let batch = records.into_bytes();
+    let header = check_produced(&batch, limits)
+        .map_err(|error| for_good(error_code::of_record(error.kind()), error.message()))?;
+    if header.attributes.codec() == Codec::Zstd && call.version < ZSTD_FROM {
+        return Err(for_good(
+            ErrorCode::UnsupportedCompressionType,
+            "zstd needs Produce version 7 or later; use a newer client or another codec",
+        ));
+    }
+    Ok(Checked { bucket, header, batch })
+}
+
+/// A batch on its way, with what is needed to answer for it.
+struct Handed {
+    topic: usize,
+    name: KafkaString,
+    index: i32,
+    bytes: usize,
+    /// None when the log's end was lost on the way.
+    ticket: Result<Result<AppendTicket, Lost>, Refused>,
+}
+
+/// Hands every accepted batch to its bucket, waiting for room until the request's time is over. A batch that found no room by
+/// then was not handed over, so it may be refused.
+async fn hand_over(call: &mut Call<'_>, judged: Vec<Judged>, timeout: Duration) -> Vec<Handed> {
+    let now = Instant::now();
+    let deadline = now.checked_add(timeout).unwrap_or(now);
+    let source = &call.node.source;
+    let handing = judged.into_iter().map(|judged| {
+        let Judged {
+            topic,
+            name,
+            index,
+            verdict,
+        } = judged;
+        let verdict = verdict.map(|checked| {
+            let permit = call.permit.split(checked.batch.len() as u64);
+            (checked, permit)
+        });
+        async move {
+            let (bytes, ticket) = match verdict {
+                Err(refused) => (0, Err(refused)),
+                Ok((checked, permit)) => {
+                    let bytes = checked.batch.len();
+                    let append = source.append(checked.bucket, checked.header, checked.batch, permit);
+                    let ticket = timeout_at(deadline, append).await.map_err(|_elapsed| Refused {
+                        refusal: Refusal::new(
+                            ErrorCode::RequestTimedOut,
+                            "the partition had no room for the batch within the request's time; nothing of it was written",
+                        ),
+                        curable: true,
+                    });
+                    (bytes, ticket)
+                }
+            };
+            Handed {
+                topic,
+                name,
+                index,
+                bytes,
+                ticket,
+            }
+        }
+    });
+    join_all(handing).await
+}
+
+/// Waits until every batch that was handed over has its offset or was refused.
+async fn ordered(
+    call: &mut Call<'_>,
+    topics: &[KafkaString],
+    handed: Vec<Handed>,
+) -> Result<Vec<Partition>, Lost> {
+    let mut partitions = Vec::with_capacity(handed.len());
+    let mut lost = false;
+    for handed in handed {
+        debug_assert!(topics.get(handed.topic) == Some(&handed.name), "a partition keeps its topic");
+        let outcome = match handed.ticket {
+            Ok(Ok(mut ticket)) => match ticket.ordered().await {
+                Ok(Ok(_offset)) => Ok(Outcome::Ticket(ticket, handed.bytes)),
+                Ok(Err(error)) => Err(Refused {
+                    refusal: Refusal::new(error_code::of_append(&error), error.to_string()),
+                    curable: error_code::append_is_curable(&error),
+                }),
+                Err(Lost) => {
+                    lost = true;
+                    continue;
+                }
+            },
+            Ok(Err(Lost)) => {
+                lost = true;
+                continue;
+            }
+            Err(refused) => Err(refused),
+        };
+        let outcome = outcome.unwrap_or_else(|refused| {
+            if refused.curable {
+                call.refusals().note(&handed.name, handed.index, refused.refusal.code, call.number);
+            }
+            Outcome::Refused(refused.refusal)
+        });
+        partitions.push(Partition { topic: handed.topic, index: handed.index, outcome });
+    }
+    if lost { Err(Lost) } else { Ok(partitions) }
+}
+
+/// A request without acks has no answer; as from Kafka, a client learns of a refusal by the end of its connection.
+fn unacknowledged(call: &Call<'_>, partitions: &[Partition]) -> Answering {
+    let mut failed = false;
+    for partition in partitions {
+        match &partition.outcome {
+            Outcome::Ticket(_, bytes) => call.node.counters.produced(*bytes),
+            Outcome::Refused(refusal) => {
+                failed = true;
+                call.node.counters.partition_error();
+                tracing::debug!(code = refusal.code.name(), why = %refusal.why, "a batch without acks was refused");
+            }
+        }
+    }
+    ready(if failed { Answer::Close(Closed::Unacknowledged) } else { Answer::Nothing })
+}
+
+fn acked(index: i32, appended: &Appended) -> PartitionProduceResponse {
+    PartitionProduceResponse {
+        index,
+        base_offset: appended.base_offset.kafka(),
+        log_start_offset: appended.log_start.kafka(),
+        ..PartitionProduceResponse::default()
+    }
+}
+
+fn refused(index: i32, refusal: Refusal) -> PartitionProduceResponse {
+    PartitionProduceResponse {
+        index,
+        error_code: refusal.code.code(),
+        base_offset: -1,
+        error_message: Some(refusal.why.into()),
+        ..PartitionProduceResponse::default()
+    }
+}

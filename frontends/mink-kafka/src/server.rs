@@ -1,0 +1,171 @@
+//! The listener: accepts connections, starts a task for each, and ends them in order.
+//!
+//! Lives on: the service runtime.
+//! Owns: the socket that listens, and the tasks of the connections.
+//! Invariants: I20: connections are bounded in all and per address; a panic in one connection ends that connection only; `run`
+//! returns when every connection has ended.
+use crate::admission::{Admission, Admitted};
+use crate::connection::serve;
+use crate::counters::Closed;
+use crate::node::Node;
+use crate::{KafkaConfig, KafkaCounters};
+use futures::stream::{FuturesUnordered, StreamExt};
+use mink_api::{Admin, LogSource};
+use mink_rt::{Service, Task, TaskEnd};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+/// First and longest pause after the system refused a connection for want of something.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+const ACCEPT_PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// The Kafka listener of one node.
+#[derive(Debug)]
+pub struct KafkaServer {
+    listener: TcpListener,
+    node: Arc<Node>,
+}
+
+impl KafkaServer {
+    /// A server on a bound listener.
+    pub fn new(
+        listener: TcpListener,
+        config: KafkaConfig,
+        source: Arc<dyn LogSource>,
+        admin: Arc<dyn Admin>,
+        service: Service,
+    ) -> KafkaServer {
+        let node = Arc::new(Node { config, source, admin, service, counters: KafkaCounters::new() });
+        KafkaServer { listener, node }
+    }
+
+    /// A handle on the counters, which outlives the server.
+    pub fn counters(&self) -> KafkaCounters {
+        self.node.counters.clone()
+    }
+
+    /// Where the server listens.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Serves until `stop` completes. Then accepts and reads no more, lets every connection send the answers of what was
+    /// asked (for `drain_timeout` at most), closes them and returns.
+    pub async fn run(self, stop: impl Future<Output = ()> + Send) {
+        let KafkaServer { listener, node } = self;
+        let limits = &node.config.limits;
+        let door = Admission::new(limits.connections_max, limits.connections_per_address_max);
+        let (stopping, stops) = watch::channel(false);
+        let mut connections = FuturesUnordered::new();
+        let mut stop = std::pin::pin!(stop);
+        let mut pause = ACCEPT_PAUSE;
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = &mut stop => break,
+                Some(end) = connections.next(), if !connections.is_empty() => {
+                    ended(&node, &end);
+                    continue;
+                }
+                accepted = listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, peer)) => {
+                    pause = ACCEPT_PAUSE;
+                    node.counters.accepted();
+                    match door.admit(peer.ip()) {
+                        Some(place) => connections.push(start(&node, stream, peer, place, stops.clone())),
+                        None => turn_away(&node, stream, peer),
+                    }
+                }
+                Err(error) => {
+                    node.counters.accept_failed();
+                    if !is_exhausted(&error) {
+                        // The client went away before it was accepted.
+                        continue;
+                    }
+                    tracing::warn!(%error, pause_ms = pause.as_millis(), "cannot accept kafka connections; raise the limit of open files");
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(ACCEPT_PAUSE_MAX);
+                }
+            }
+        }
+        drop(listener);
+        stopping.send_replace(true);
+        drain(&node, connections).await;
+    }
+}
+
+fn start(
+    node: &Arc<Node>,
+    stream: TcpStream,
+    peer: SocketAddr,
+    place: Admitted,
+    stops: watch::Receiver<bool>,
+) -> Task {
+    // Answers are written whole; waiting for more only delays them.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%peer, %error, "cannot turn off Nagle's algorithm");
+    }
+    node.counters.opened();
+    let served = Arc::clone(node);
+    node.service.spawn("kafka-connection", async move {
+        serve(stream, peer, served, stops).await;
+        drop(place);
+    })
+}
+
+fn turn_away(node: &Node, stream: TcpStream, peer: SocketAddr) {
+    drop(stream);
+    if let Some(held_back) = node.counters.closed(Closed::ConnectionLimit) {
+        tracing::warn!(%peer, held_back, "too many kafka connections; see connections-max and connections-per-address-max");
+    }
+}
+
+fn ended(node: &Node, end: &TaskEnd) {
+    node.counters.ended();
+    if let TaskEnd::Panicked(_) = end {
+        // The runtime has logged it.
+        let _held_back = node.counters.closed(Closed::Fault);
+    }
+}
+
+async fn drain(node: &Node, mut connections: FuturesUnordered<Task>) {
+    let all = async {
+        while let Some(end) = connections.next().await {
+            ended(node, &end);
+        }
+    };
+    if tokio::time::timeout(node.config.drain_timeout, all).await.is_ok() {
+        return;
+    }
+    tracing::warn!(connections = connections.len(), "kafka connections did not end in time and are cut");
+    connections.iter().for_each(Task::cancel);
+    while let Some(end) = connections.next().await {
+        ended(node, &end);
+    }
+}
+
+/// Whether the system lacks something that comes back: files, buffers, memory.
+fn is_exhausted(error: &io::Error) -> bool {
+    const ENOMEM: i32 = 12;
+    const ENFILE: i32 = 23;
+    const EMFILE: i32 = 24;
+    const ENOBUFS: i32 = 105;
+    matches!(error.raw_os_error(), Some(ENOMEM | ENFILE | EMFILE | ENOBUFS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_lack_of_the_systems_own_means_makes_the_listener_pause() {
+        assert!(is_exhausted(&io::Error::from_raw_os_error(24)));
+        assert!(!is_exhausted(&io::ErrorKind::ConnectionAborted.into()));
+    }
+}

@@ -1,0 +1,498 @@
+//! A log and an administration in memory, whose steps a test can hold back.
+//!
+//! Lives on: tests only.
+use crate::{KafkaConfig, KafkaCounters, KafkaServer};
+use async_trait::async_trait;
+use bytes::{Bytes, BytesMut};
+use mink_api::{Admin, AdminError, Broker, Found, LogSource, Metric, NodeIdentity, NodeStatus};
+use mink_metadata::{
+    Answer, BucketOpening, Command, CommandResult, Group, NewTable, Refusal, Registration, State,
+};
+use mink_record::kafka::{BatchHeader, first_at_or_after, max_timestamp_record, set_offset_and_epoch};
+use mink_router::{
+    AppendError, AppendReply, AppendTicket, Appended, BytePermit, BytePermits, DurableReply, Lost, Position,
+    Read, ReadAnswer, ReadError, ReadsAnswer, WatchedOffset, append_reply,
+};
+use mink_rt::{EpollRuntime, Runtime};
+use mink_types::{
+    BucketEpoch, BucketId, BucketIndex, ClusterName, ClusterUuid, CommitTime, DatabaseName, Incarnation,
+    Limits, NodeId, Offset, ProducerId, RequestId, SessionId, TableId, TableOptions, TablePath, TableUuid,
+    Timestamp,
+};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::{oneshot, watch};
+
+/// What the fake does with what it is asked; each bucket begins as the default says.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Behaviour {
+    /// Appends find no room: they wait to be handed over.
+    pub(super) no_room: bool,
+    /// Appends are taken and not ordered.
+    pub(super) hold_order: bool,
+    /// Appends are refused.
+    pub(super) refuse: Option<AppendError>,
+    /// Appends are ordered and not made durable.
+    pub(super) hold_durable: bool,
+    /// Reads are refused.
+    pub(super) refuse_reads: Option<ReadError>,
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    batches: Vec<(BatchHeader, Bytes)>,
+    end: u64,
+    high_watermark: u64,
+    behaviour: Behaviour,
+    unordered: Vec<(BatchHeader, Bytes, AppendReply)>,
+    undurable: Vec<(DurableReply, Appended, u64)>,
+}
+
+impl Log {
+    fn order(&mut self, header: BatchHeader, batch: &[u8], reply: AppendReply) {
+        if let Some(error) = self.behaviour.refuse.clone() {
+            reply.refuse(error);
+            return;
+        }
+        let base_offset = Offset(self.end);
+        let mut stored = BytesMut::from(batch);
+        set_offset_and_epoch(&mut stored, base_offset.kafka(), 1).expect("a batch");
+        self.end += u64::try_from(header.record_count).expect("checked");
+        let header = BatchHeader::parse(&stored).expect("a batch");
+        self.batches.push((header, stored.freeze()));
+        let appended =
+            Appended { base_offset, commit_time: CommitTime(0), log_start: Offset(0), duplicate: false };
+        self.undurable.push((reply.ordered(base_offset), appended, self.end));
+    }
+
+    fn settle(&mut self) {
+        if !self.behaviour.hold_order {
+            for (header, batch, reply) in std::mem::take(&mut self.unordered) {
+                self.order(header, &batch, reply);
+            }
+        }
+        if !self.behaviour.hold_durable {
+            for (reply, appended, end) in self.undurable.drain(..) {
+                self.high_watermark = end;
+                reply.durable(appended);
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Inner {
+    state: State,
+    counter: u64,
+    logs: BTreeMap<BucketId, Log>,
+    opens: bool,
+}
+
+/// The node.
+#[derive(Debug)]
+pub(super) struct Fake {
+    inner: Mutex<Inner>,
+    changed: watch::Sender<u64>,
+    producer_ids: AtomicU64,
+    /// Reads and watches so far, and watches that wait now.
+    pub(super) reads: AtomicUsize,
+    pub(super) watches: AtomicUsize,
+    pub(super) watching: AtomicUsize,
+    pub(super) panic_on_locate: AtomicUsize,
+    address: Mutex<Option<SocketAddr>>,
+}
+
+const NODE: NodeId = NodeId(7);
+const INCARNATION: Incarnation = Incarnation(1);
+
+impl Fake {
+    fn new() -> Fake {
+        let fake = Fake {
+            inner: Mutex::new(Inner {
+                state: State::new(ClusterUuid([7; 16])),
+                counter: 0,
+                logs: BTreeMap::new(),
+                opens: true,
+            }),
+            changed: watch::channel(0).0,
+            producer_ids: AtomicU64::new(1 << 24),
+            reads: AtomicUsize::new(0),
+            watches: AtomicUsize::new(0),
+            watching: AtomicUsize::new(0),
+            panic_on_locate: AtomicUsize::new(0),
+            address: Mutex::new(None),
+        };
+        let registered = fake.submit(&Command::Register(Registration {
+            node: NODE,
+            tag: 1,
+            storage: "memory://".into(),
+            wal_storage: "memory://".into(),
+            listeners: Vec::new(),
+            version: "test".into(),
+            feature_level_max: 1,
+        }));
+        assert_eq!(registered, CommandResult::Done(Answer::Registered(INCARNATION)));
+        for name in ["kafka", "sales"] {
+            let name = DatabaseName::new(name).expect("a name");
+            let created = fake.submit(&Command::CreateDatabase { name });
+            assert!(matches!(created, CommandResult::Done(_)));
+        }
+        fake
+    }
+
+    fn submit(&self, command: &Command) -> CommandResult {
+        let mut inner = self.inner.lock().expect("not poisoned");
+        inner.counter += 1;
+        let request = RequestId { session: SessionId([1; 16]), counter: inner.counter };
+        let mut group = Group::new();
+        group.push(request, command).expect("fits");
+        let row = group.row(inner.state.witness());
+        let mut results = inner.state.apply(&row).expect("applies");
+        results.pop().expect("one result").1
+    }
+
+    /// Creates a topic of the Kafka database with open buckets.
+    pub(super) fn topic(&self, name: &str, buckets: u32) -> TableId {
+        self.table(&format!("kafka.{name}"), TableOptions { buckets, ..TableOptions::default() })
+            .expect("created")
+    }
+
+    pub(super) fn table(&self, path: &str, options: TableOptions) -> Result<TableId, AdminError> {
+        let path = TablePath::parse(path).expect("a path");
+        let buckets = options.buckets;
+        let what = path.to_string();
+        let counter = self.inner.lock().expect("not poisoned").counter;
+        let mut uuid = [9; 16];
+        uuid[8..].copy_from_slice(&counter.to_be_bytes());
+        let table = match self.submit(&Command::CreateTable(NewTable {
+            path,
+            uuid: TableUuid(uuid),
+            options,
+            kafka_database: DatabaseName::new("kafka").expect("a name"),
+            buckets_max: 1_000_000,
+        })) {
+            CommandResult::Done(Answer::TableCreated(table)) => table,
+            CommandResult::Refused(Refusal::TableExists { .. }) => return Err(AdminError::Exists { what }),
+            other => {
+                return Err(AdminError::Invalid { why: format!("{other:?}") });
+            }
+        };
+        if self.inner.lock().expect("not poisoned").opens {
+            self.open(table, buckets);
+        }
+        Ok(table)
+    }
+
+    fn open(&self, table: TableId, buckets: u32) {
+        let buckets: Vec<BucketOpening> = (0..buckets)
+            .map(|bucket| BucketOpening {
+                bucket: BucketId::unpartitioned(table, BucketIndex(bucket)),
+                epoch: BucketEpoch(0),
+            })
+            .collect();
+        let opened = self.submit(&Command::Open { by: INCARNATION, buckets: buckets.clone(), from: None });
+        assert!(matches!(opened, CommandResult::Done(_)), "{opened:?}");
+        let mut inner = self.inner.lock().expect("not poisoned");
+        inner.logs.extend(buckets.iter().map(|opening| (opening.bucket, Log::default())));
+    }
+
+    /// New tables are opened from now on, or not.
+    pub(super) fn opens(&self, opens: bool) {
+        self.inner.lock().expect("not poisoned").opens = opens;
+    }
+
+    /// Changes how a bucket behaves, and lets go of what is no longer held back.
+    pub(super) fn behave(&self, table: TableId, bucket: u32, behaviour: Behaviour) {
+        let mut inner = self.inner.lock().expect("not poisoned");
+        let log = inner.logs.get_mut(&BucketId::unpartitioned(table, BucketIndex(bucket))).expect("open");
+        log.behaviour = behaviour;
+        log.settle();
+        drop(inner);
+        self.changed.send_modify(|n| *n += 1);
+    }
+
+    /// Drops the replies of what is ordered and not durable: as when the node is fenced.
+    pub(super) fn lose(&self, table: TableId, bucket: u32) {
+        let mut inner = self.inner.lock().expect("not poisoned");
+        let log = inner.logs.get_mut(&BucketId::unpartitioned(table, BucketIndex(bucket))).expect("open");
+        log.undurable.clear();
+        log.unordered.clear();
+    }
+
+    /// Ordered end and appends that wait to be ordered.
+    pub(super) fn end(&self, table: TableId, bucket: u32) -> (u64, usize) {
+        let inner = self.inner.lock().expect("not poisoned");
+        let log = &inner.logs[&BucketId::unpartitioned(table, BucketIndex(bucket))];
+        (log.end, log.unordered.len())
+    }
+
+    /// Waits, at most ten seconds of the test's time, until `so` holds.
+    pub(super) async fn until(&self, so: impl Fn(&Fake) -> bool) {
+        self.until_within(10_000, so).await;
+    }
+
+    pub(super) async fn until_within(&self, milliseconds: u32, so: impl Fn(&Fake) -> bool) {
+        for _ in 0..milliseconds {
+            if so(self) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        panic!("did not come to pass");
+    }
+
+    fn room(&self, bucket: BucketId) -> bool {
+        let inner = self.inner.lock().expect("not poisoned");
+        inner.logs.get(&bucket).is_none_or(|log| !log.behaviour.no_room)
+    }
+}
+
+#[async_trait]
+impl LogSource for Fake {
+    async fn append(
+        &self,
+        bucket: BucketId,
+        header: BatchHeader,
+        batch: Bytes,
+        permit: BytePermit,
+    ) -> Result<AppendTicket, Lost> {
+        let mut changed = self.changed.subscribe();
+        changed.wait_for(|_| self.room(bucket)).await.map_err(|_closed| Lost)?;
+        let (reply, ticket) = append_reply(permit);
+        let mut inner = self.inner.lock().expect("not poisoned");
+        match inner.logs.get_mut(&bucket) {
+            None => reply.refuse(AppendError::NotOwner { bucket }),
+            Some(log) => {
+                log.unordered.push((header, batch, reply));
+                log.settle();
+            }
+        }
+        drop(inner);
+        self.changed.send_modify(|n| *n += 1);
+        Ok(ticket)
+    }
+
+    async fn read(&self, reads: Vec<Read>, bytes_max: u32) -> ReadsAnswer {
+        self.reads.fetch_add(1, Ordering::SeqCst);
+        let inner = self.inner.lock().expect("not poisoned");
+        let mut left = usize::try_from(bytes_max).expect("fits");
+        let mut first = true;
+        reads
+            .into_iter()
+            .map(|read| {
+                let log = inner.logs.get(&read.bucket).ok_or(ReadError::NotOwner { bucket: read.bucket })?;
+                if let Some(error) = log.behaviour.refuse_reads.clone() {
+                    return Err(error);
+                }
+                if let Some(found) = read.leader_epoch.filter(|epoch| *epoch != 1) {
+                    return Err(ReadError::EpochDiffers {
+                        bucket: read.bucket,
+                        current: BucketEpoch(1),
+                        found,
+                    });
+                }
+                if read.from.0 > log.high_watermark {
+                    return Err(ReadError::OutOfRange {
+                        bucket: read.bucket,
+                        offset: read.from,
+                        start: Offset(0),
+                        end: Offset(log.high_watermark),
+                    });
+                }
+                let mut batches = Vec::new();
+                let mut own = usize::try_from(read.bytes_max).expect("fits");
+                for (header, batch) in &log.batches {
+                    let last = u64::try_from(header.last_offset()).expect("not negative");
+                    if last < read.from.0 || last >= log.high_watermark {
+                        continue;
+                    }
+                    if batch.len() > left.min(own) && !first {
+                        break;
+                    }
+                    first = false;
+                    left = left.saturating_sub(batch.len());
+                    own = own.saturating_sub(batch.len());
+                    batches.push(batch.clone());
+                }
+                Ok(ReadAnswer {
+                    batches,
+                    high_watermark: Offset(log.high_watermark),
+                    log_start: Offset(0),
+                    epoch: BucketEpoch(1),
+                })
+            })
+            .collect()
+    }
+
+    async fn watch(&self, offsets: Vec<WatchedOffset>) {
+        struct Watching<'a>(&'a AtomicUsize);
+        impl Drop for Watching<'_> {
+            fn drop(&mut self) {
+                self.0.fetch_sub(1, Ordering::SeqCst);
+            }
+        }
+        self.watches.fetch_add(1, Ordering::SeqCst);
+        self.watching.fetch_add(1, Ordering::SeqCst);
+        let _watching = Watching(&self.watching);
+        let mut changed = self.changed.subscribe();
+        let more = || {
+            let inner = self.inner.lock().expect("not poisoned");
+            offsets.iter().any(|watched| {
+                inner.logs.get(&watched.bucket).is_none_or(|log| log.high_watermark > watched.seen.0)
+            })
+        };
+        drop(changed.wait_for(|_| more()).await);
+    }
+
+    async fn locate(&self, bucket: BucketId, position: Position, _: Option<i32>) -> Result<Found, ReadError> {
+        assert_eq!(self.panic_on_locate.load(Ordering::SeqCst), 0, "asked for");
+        let inner = self.inner.lock().expect("not poisoned");
+        let log = inner.logs.get(&bucket).ok_or(ReadError::Opening { bucket })?;
+        let found = match position {
+            Position::Earliest => (Some(Offset(0)), None),
+            Position::Latest => (Some(Offset(log.high_watermark)), None),
+            Position::AtOrAfter(Timestamp(target)) => {
+                let found = log.batches.iter().find_map(|(header, batch)| {
+                    first_at_or_after(header, batch.clone(), target, 1 << 20).expect("sound")
+                });
+                found.map_or((None, None), |found| {
+                    (Offset::from_kafka(found.offset), Some(Timestamp(found.timestamp)))
+                })
+            }
+            Position::MaxTimestamp => {
+                let all = log.batches.iter().filter_map(|(header, batch)| {
+                    max_timestamp_record(header, batch.clone(), 1 << 20).expect("sound")
+                });
+                all.max_by_key(|found| found.timestamp).map_or((None, None), |found| {
+                    (Offset::from_kafka(found.offset), Some(Timestamp(found.timestamp)))
+                })
+            }
+        };
+        Ok(Found { offset: found.0, timestamp: found.1, epoch: BucketEpoch(1) })
+    }
+}
+
+#[async_trait]
+impl Admin for Fake {
+    fn state(&self) -> State {
+        self.inner.lock().expect("not poisoned").state.clone()
+    }
+
+    fn identity(&self) -> NodeIdentity {
+        NodeIdentity {
+            cluster: ClusterName::new("test").expect("a name"),
+            node: NODE,
+            incarnation: INCARNATION,
+        }
+    }
+
+    fn brokers(&self) -> Vec<Broker> {
+        let address = *self.address.lock().expect("not poisoned");
+        address
+            .into_iter()
+            .map(|address| Broker { node: NODE, host: address.ip().to_string(), port: address.port() })
+            .collect()
+    }
+
+    async fn create_table(&self, path: TablePath, options: TableOptions) -> Result<TableId, AdminError> {
+        self.table(&path.to_string(), options)
+    }
+
+    async fn drop_table(&self, id: TableId) -> Result<(), AdminError> {
+        match self.submit(&Command::DropTable { id }) {
+            CommandResult::Done(_) => {
+                let mut inner = self.inner.lock().expect("not poisoned");
+                inner.logs.retain(|bucket, _| bucket.table != id);
+                Ok(())
+            }
+            CommandResult::Refused(refusal) => Err(AdminError::NotFound { what: refusal.to_string() }),
+        }
+    }
+
+    async fn create_database(&self, _: DatabaseName) -> Result<(), AdminError> {
+        Err(AdminError::Stopping)
+    }
+
+    async fn drop_database(&self, _: DatabaseName) -> Result<(), AdminError> {
+        Err(AdminError::Stopping)
+    }
+
+    async fn wait_open(&self, table: TableId, limit: Duration) -> bool {
+        let open = || {
+            let inner = self.inner.lock().expect("not poisoned");
+            inner.logs.keys().any(|bucket| bucket.table == table)
+        };
+        if !open() {
+            tokio::time::sleep(limit).await;
+        }
+        open()
+    }
+
+    fn producer_id(&self) -> Result<ProducerId, AdminError> {
+        let id = self.producer_ids.fetch_add(1, Ordering::SeqCst);
+        Ok(ProducerId(i64::try_from(id).expect("small")))
+    }
+
+    async fn status(&self) -> NodeStatus {
+        unreachable!("the listener does not ask how the node is")
+    }
+
+    async fn metrics(&self) -> Vec<Metric> {
+        Vec::new()
+    }
+}
+
+/// A server that runs.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) fake: Arc<Fake>,
+    pub(super) address: SocketAddr,
+    pub(super) counters: KafkaCounters,
+    stop: Option<oneshot::Sender<()>>,
+    pub(super) server: tokio::task::JoinHandle<()>,
+}
+
+pub(super) fn config() -> KafkaConfig {
+    KafkaConfig {
+        limits: Limits::default(),
+        kafka_database: DatabaseName::new("kafka").expect("a name"),
+        auto_create: true,
+        default_partitions: 2,
+        request_permits: BytePermits::new(256 << 20),
+        answer_permits: BytePermits::new(256 << 20),
+        drain_timeout: Duration::from_secs(30),
+    }
+}
+
+/// Starts a server on a port of its own.
+pub(super) async fn start_with(config: KafkaConfig) -> Running {
+    start_on(config, 0).await
+}
+
+pub(super) async fn start_on(config: KafkaConfig, port: u16) -> Running {
+    let fake = Arc::new(Fake::new());
+    let listener = TcpListener::bind(("127.0.0.1", port)).await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    *fake.address.lock().expect("not poisoned") = Some(address);
+    let service = EpollRuntime::attach().expect("within a runtime").service();
+    let server =
+        KafkaServer::new(listener, config, Arc::<Fake>::clone(&fake), Arc::<Fake>::clone(&fake), service);
+    let counters = server.counters();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let server = tokio::spawn(server.run(async move { drop(stopped.await) }));
+    Running { fake, address, counters, stop: Some(stop), server }
+}
+
+pub(super) async fn start() -> Running {
+    start_with(config()).await
+}
+
+impl Running {
+    pub(super) fn stop(&mut self) {
+        drop(self.stop.take());
+    }
+}

@@ -1,0 +1,25 @@
+//! Composition root: settings, wiring of a node with its listeners, the order of start and stop.
+//!
+//! Lives on: the service runtime.
+//! Owns: the listeners and the node, from start to end.     Talks to: everything.
+//! Invariants: whatever can be refused is refused before anything is started; the ready line is printed when clients are served.
+#![forbid(unsafe_code)]
+
+mod args;
+mod file;
+pub mod logging;
+mod offline;
+mod serve;
+mod server;
+mod settings;
+mod units;
+
+pub use args::{HostPort, LimitArgs, Listen, LogFormat, ServeArgs};
+pub use file::FileError;
+
+pub use mink_object::ProbeVerdict;
+pub use offline::{OfflineError, StoreVerdict, check_store, recover_metadata};
+pub use serve::serve_blocking;
+pub use server::{Ready, ServeError, Server};
+pub use settings::{MetadataPlace, Settings, SettingsError, parse};
+pub use units::{Bytes, duration};

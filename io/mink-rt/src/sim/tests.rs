@@ -1,0 +1,195 @@
+//! The simulator: the conformance suite over many seeds, and what only it promises.
+
+use super::*;
+use crate::conformance::CASES;
+use crate::{Class, Core, TaskEnd, core_main};
+use futures::StreamExt as _;
+use futures::channel::mpsc;
+use std::num::NonZeroUsize;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const MS: Duration = Duration::from_millis(1);
+
+fn shards(count: usize) -> CoresConfig {
+    CoresConfig { pin: Vec::new(), ..CoresConfig::shards(NonZeroUsize::new(count).unwrap()) }
+}
+
+#[test]
+fn the_simulator_conforms_for_many_seeds() {
+    for case in CASES {
+        for seed in 0..10 {
+            simulate(SimConfig::seeded(seed), move |runtime| case.run(runtime)).unwrap();
+        }
+    }
+}
+
+/// Cores and services that race for one channel: the order of arrival is the scheduler's choice.
+async fn race(runtime: Arc<dyn Runtime>) -> Vec<u64> {
+    let (sender, mut arrived) = mpsc::channel(64);
+    let service = runtime.service();
+    let on_cores = sender.clone();
+    let main = core_main(move |core: Core| {
+        let mut sender = on_cores.clone();
+        async move {
+            for round in 0..8 {
+                core.yield_if_due().await;
+                sender.try_send(u64::try_from(core.index()).unwrap() * 100 + round).unwrap();
+                core.sleep(MS).await;
+            }
+        }
+    });
+    let cores = runtime.start_cores(shards(3), main).unwrap();
+    let mut sender = sender;
+    let drawn = service.clone();
+    let task = service.spawn("draws", async move {
+        for _ in 0..8 {
+            drawn.sleep(Duration::from_micros(drawn.random_u64() % 2_000)).await;
+            sender.try_send(900 + drawn.random_u64() % 10).unwrap();
+        }
+    });
+    cores.join().await.unwrap();
+    assert_eq!(task.join().await, TaskEnd::Finished);
+    let mut order = Vec::new();
+    while let Some(value) = arrived.next().await {
+        order.push(value);
+        if order.len() == 32 {
+            break;
+        }
+    }
+    order
+}
+
+#[test]
+fn the_same_seed_gives_the_same_trace_and_another_seed_another_order() {
+    let run = |seed| simulate(SimConfig::seeded(seed), race).unwrap();
+    let orders: std::collections::BTreeSet<Vec<u64>> = (0..20)
+        .map(|seed| {
+            let outcome = run(seed);
+            assert_eq!(outcome, run(seed), "seed {seed}");
+            outcome.value
+        })
+        .collect();
+    assert!(orders.len() > 10, "20 seeds gave only {} orders", orders.len());
+}
+
+#[test]
+fn an_hour_of_sleep_takes_no_time_and_both_clocks_see_it() {
+    let real = std::time::Instant::now();
+    let hour = Duration::from_hours(1);
+    let outcome = simulate(SimConfig::seeded(1), move |runtime| async move {
+        let service = runtime.service();
+        let (start, wall) = (service.now(), service.wall());
+        service.sleep(hour).await;
+        (service.now().duration_since(start), service.wall().as_millis() - wall.as_millis())
+    })
+    .unwrap();
+    assert!(outcome.value.0 >= hour && outcome.value.0 < hour + MS);
+    assert_eq!(outcome.value.1, 3_600_000);
+    assert!(outcome.elapsed >= hour);
+    assert!(real.elapsed() < Duration::from_secs(10));
+}
+
+#[test]
+fn a_deadlock_names_the_tasks_that_wait() {
+    let failure = simulate(SimConfig::seeded(7), |runtime| async move {
+        let cores = runtime.start_cores(
+            shards(1),
+            core_main(|core| async move {
+                let task = core.spawn(Class::Io, "waits for nobody", futures::future::pending());
+                assert_eq!(task.join().await, TaskEnd::Finished);
+            }),
+        );
+        let task = runtime.service().spawn("waits too", futures::future::pending());
+        cores.unwrap().join().await.unwrap();
+        assert_eq!(task.join().await, TaskEnd::Finished);
+    })
+    .unwrap_err();
+    let text = failure.to_string();
+    let SimFailure::Deadlock { seed: 7, waiting } = failure else { panic!("{text}") };
+    for name in ["root#0", "waits too#", "core0/main#", "core0/waits for nobody#"] {
+        assert!(waiting.iter().any(|task| task.starts_with(name)), "{name} in {waiting:?}");
+    }
+    assert!(text.contains("seed 7"), "{text}");
+}
+
+#[test]
+fn a_livelock_ends_at_the_bound_of_steps_and_names_who_runs() {
+    let config = SimConfig { steps_max: 1_000, ..SimConfig::seeded(3) };
+    let failure = simulate(config, |runtime| async move {
+        let main = core_main(|core| async move {
+            loop {
+                core.yield_now().await;
+            }
+        });
+        runtime.start_cores(shards(1), main).unwrap().join().await.unwrap();
+    })
+    .unwrap_err();
+    let SimFailure::TooLong { seed: 3, steps: 1_000, runnable } = failure else { panic!("{failure}") };
+    assert!(runnable.iter().any(|task| task.starts_with("core0/main#")), "{runnable:?}");
+}
+
+#[test]
+fn a_pump_that_panics_fails_the_simulation() {
+    let failure = simulate(SimConfig::seeded(5), |runtime| async move {
+        let main = core_main(|_| async { panic!("suspect") });
+        drop(runtime.start_cores(shards(1), main).unwrap().join().await);
+    })
+    .unwrap_err();
+    let SimFailure::Pump { seed: 5, panic } = failure else { panic!("{failure}") };
+    assert_eq!((panic.core, panic.task, panic.message.as_str()), (0, "main", "suspect"));
+}
+
+#[test]
+fn what_still_runs_at_the_end_is_dropped_and_told_as_cancelled() {
+    struct Seen(Arc<AtomicBool>, Service);
+    impl Drop for Seen {
+        fn drop(&mut self) {
+            // A destructor that spawns must not keep the simulation alive.
+            drop(self.1.spawn("too late", async {}));
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+    let dropped = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&dropped);
+    let outcome = simulate(SimConfig::seeded(2), |runtime| async move {
+        let service = runtime.service();
+        let held = Seen(seen, service.clone());
+        let task = service.spawn("waits", async move {
+            let _held = held;
+            futures::future::pending::<()>().await;
+        });
+        service.sleep(MS).await;
+        (task, service)
+    })
+    .unwrap();
+    assert!(dropped.load(Ordering::SeqCst));
+    let (task, service) = outcome.value;
+    assert_eq!(task.join().now_or_never(), Some(TaskEnd::Cancelled));
+    let late = service.spawn("after the end", async {});
+    assert_eq!(late.join().now_or_never(), Some(TaskEnd::Cancelled));
+}
+
+#[test]
+fn a_wake_from_another_thread_is_safe() {
+    let outcome = simulate(SimConfig::seeded(4), |runtime| async move {
+        let service = runtime.service();
+        let (sender, receiver) = oneshot::channel();
+        let thread = Mutex::new(Some(std::thread::spawn(move || sender.send(5).unwrap())));
+        let watch = service.clone();
+        // Keeps virtual time going while the real thread takes its time.
+        let ticks = service.spawn("ticks", async move {
+            loop {
+                watch.sleep(MS).await;
+                std::thread::yield_now();
+            }
+        });
+        let value = receiver.await.unwrap();
+        ticks.cancel();
+        assert_eq!(ticks.join().await, TaskEnd::Cancelled);
+        thread.lock().unwrap().take().unwrap().join().unwrap();
+        value
+    })
+    .unwrap();
+    assert_eq!(outcome.value, 5);
+}

@@ -1,0 +1,87 @@
+//! Administration of the cluster as seen from one node.
+//!
+//! Lives on: the service runtime.
+use crate::{Metric, NodeStatus};
+use async_trait::async_trait;
+use mink_metadata::State;
+use mink_types::{
+    ClusterName, DatabaseName, Incarnation, NodeId, ProducerId, TableId, TableOptions, TablePath,
+};
+use std::fmt::Debug;
+use std::time::Duration;
+
+/// Who this node is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NodeIdentity {
+    pub cluster: ClusterName,
+    pub node: NodeId,
+    pub incarnation: Incarnation,
+}
+
+/// A node that clients can be sent to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Broker {
+    pub node: NodeId,
+    pub host: String,
+    pub port: u16,
+}
+
+/// Why an administrative request was not carried out.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum AdminError {
+    #[error("{what} exists already")]
+    Exists { what: String },
+    #[error("{what} does not exist")]
+    NotFound { what: String },
+    #[error("{why}")]
+    Invalid { why: String },
+    #[error("{why}")]
+    Limit { why: String },
+    #[error("{why}; try again in a moment")]
+    Conflict { why: String },
+    #[error("too many requests of this kind in a second; try again in {} ms", .after.as_millis())]
+    Throttled { after: Duration },
+    #[error(
+        "the database that holds the cluster's metadata does not answer ({why}); the request may still be carried out"
+    )]
+    Unavailable { why: String },
+    #[error("this node is stopping; ask another")]
+    Stopping,
+}
+
+/// Administration through any node.
+#[async_trait]
+pub trait Admin: Send + Sync + Debug {
+    /// The metadata as this node knows it: immutable, cheap to take.
+    fn state(&self) -> State;
+
+    /// Who this node is.
+    fn identity(&self) -> NodeIdentity;
+
+    /// The nodes that live, by node id.
+    fn brokers(&self) -> Vec<Broker>;
+
+    /// Creates a table; its database must exist.
+    async fn create_table(&self, path: TablePath, options: TableOptions) -> Result<TableId, AdminError>;
+
+    /// Drops a table by id, so that a table created anew under the name is never meant (K-26).
+    async fn drop_table(&self, table: TableId) -> Result<(), AdminError>;
+
+    /// Creates a database.
+    async fn create_database(&self, name: DatabaseName) -> Result<(), AdminError>;
+
+    /// Drops an empty database.
+    async fn drop_database(&self, name: DatabaseName) -> Result<(), AdminError>;
+
+    /// Waits until every bucket of a table has an owner and is open there, at most `limit`; tells whether it came to that.
+    async fn wait_open(&self, table: TableId, limit: Duration) -> bool;
+
+    /// A producer id that no node of the cluster gives again.
+    fn producer_id(&self) -> Result<ProducerId, AdminError>;
+
+    /// How the node is.
+    async fn status(&self) -> NodeStatus;
+
+    /// Everything that `/metrics` shows of the node, counted by its owners and collected now.
+    async fn metrics(&self) -> Vec<Metric>;
+}

@@ -1,0 +1,50 @@
+//! Appending to buckets and reading from them, wherever they are.
+//!
+//! Lives on: the service runtime.
+//! Invariants: I3 (a read's answer is given only while the read lease holds), I7 (`Lost` means unknown, never "not written").
+use async_trait::async_trait;
+use bytes::Bytes;
+use mink_record::kafka::BatchHeader;
+use mink_router::{AppendTicket, BytePermit, Lost, Position, Read, ReadError, ReadsAnswer, WatchedOffset};
+use mink_types::{BucketEpoch, BucketId, Offset, Timestamp};
+use std::fmt::Debug;
+
+/// What a search by position found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Found {
+    /// The offset, or none when no record fits.
+    pub offset: Option<Offset>,
+    /// The timestamp of the record found by time.
+    pub timestamp: Option<Timestamp>,
+    pub epoch: BucketEpoch,
+}
+
+/// The logs of this node's buckets.
+#[async_trait]
+pub trait LogSource: Send + Sync + Debug {
+    /// Sends a checked batch on its way and waits only for room towards its shard: back-pressure, never a refusal for lack of
+    /// room. The ticket tells when the batch is ordered and when it is durable. A future that is dropped before it is ready has
+    /// not handed the batch over and never will: on that a listener may tell its client "not written" (I7).
+    async fn append(
+        &self,
+        bucket: BucketId,
+        header: BatchHeader,
+        batch: Bytes,
+        permit: BytePermit,
+    ) -> Result<AppendTicket, Lost>;
+
+    /// Reads up to `bytes_max` bytes, buckets in the order given; one answer each. The first bucket that has anything gives at
+    /// least one batch.
+    async fn read(&self, reads: Vec<Read>, bytes_max: u32) -> ReadsAnswer;
+
+    /// Returns when one of the buckets has more than was seen, moved away or closed. Dropping the future ends the watch.
+    async fn watch(&self, offsets: Vec<WatchedOffset>);
+
+    /// Finds an offset by position or time. `leader_epoch` is the epoch the client believes in.
+    async fn locate(
+        &self,
+        bucket: BucketId,
+        position: Position,
+        leader_epoch: Option<i32>,
+    ) -> Result<Found, ReadError>;
+}

@@ -1,0 +1,158 @@
+//! Administration through this node: commands of the log, and the node's own state.
+//!
+//! Lives on: the service runtime.
+//! Invariants: I12 (a request is one command id, so a lost answer of the database changes nothing), K-26 (drops go by id).
+use crate::context::Context;
+use crate::producer_ids::{NoId, ProducerIds};
+use async_trait::async_trait;
+use mink_api::{Admin, AdminError, Broker, Metric, NodeIdentity, NodeStatus};
+use mink_metadata::{Answer, Command, CommandResult, NewTable, Refusal, RefusalKind, State};
+use mink_sql::MetadataError;
+use mink_types::{BucketId, DatabaseName, ProducerId, TableId, TableOptions, TablePath, TableUuid};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// The listener whose addresses Kafka clients are told.
+const KAFKA: &str = "kafka";
+
+/// [`Admin`] of a node.
+#[derive(Debug)]
+pub(crate) struct NodeAdmin {
+    pub(crate) context: Arc<Context>,
+    pub(crate) producer_ids: Mutex<ProducerIds>,
+}
+
+/// What a refusal means to whoever asked; `what` names the thing.
+fn refused(refusal: &Refusal, what: &str) -> AdminError {
+    let (what, why) = (what.to_owned(), refusal.to_string());
+    match refusal.kind() {
+        RefusalKind::Already | RefusalKind::Exists => match refusal {
+            Refusal::TopicCollision { .. } | Refusal::DatabaseNotEmpty { .. } => AdminError::Invalid { why },
+            _ => AdminError::Exists { what },
+        },
+        RefusalKind::NotFound => match refusal {
+            Refusal::DatabaseNotFound { name } => AdminError::NotFound { what: format!("database {name}") },
+            _ => AdminError::NotFound { what },
+        },
+        RefusalKind::Fenced => AdminError::Stopping,
+        RefusalKind::Stale => AdminError::Conflict { why },
+        RefusalKind::Limit => AdminError::Limit { why },
+        RefusalKind::Invalid => AdminError::Invalid { why },
+    }
+}
+
+fn failed(error: &MetadataError) -> AdminError {
+    AdminError::Unavailable { why: error.to_string() }
+}
+
+impl NodeAdmin {
+    async fn submit(&self, command: Command, what: &str) -> Result<Answer, AdminError> {
+        if self.context.is_draining() {
+            return Err(AdminError::Stopping);
+        }
+        match self.context.metadata.submit(command).await {
+            Ok(CommandResult::Done(answer)) => Ok(answer),
+            Ok(CommandResult::Refused(refusal)) => Err(refused(&refusal, what)),
+            Err(error) => Err(failed(&error)),
+        }
+    }
+
+    /// A topic id. Random ones do not meet; the log refuses one that does.
+    fn draw_uuid(&self) -> TableUuid {
+        let mut bytes = [0; 16];
+        let (high, low) = bytes.split_at_mut(8);
+        high.copy_from_slice(&self.context.service.random_u64().to_be_bytes());
+        low.copy_from_slice(&(self.context.service.random_u64() | 1).to_be_bytes());
+        TableUuid(bytes)
+    }
+}
+
+#[async_trait]
+impl Admin for NodeAdmin {
+    fn state(&self) -> State {
+        self.context.state()
+    }
+
+    fn identity(&self) -> NodeIdentity {
+        let config = &self.context.config;
+        NodeIdentity { cluster: config.cluster.clone(), node: config.node, incarnation: self.context.me() }
+    }
+
+    fn brokers(&self) -> Vec<Broker> {
+        let state = self.context.state();
+        let mut brokers: Vec<Broker> = state
+            .live()
+            .filter_map(|(_, life)| {
+                let kafka = life.listener(KAFKA)?;
+                Some(Broker { node: life.node(), host: kafka.host.clone(), port: kafka.port })
+            })
+            .collect();
+        // Two lives of one node can be unfenced for a moment: the younger one counts.
+        brokers.reverse();
+        brokers.sort_by_key(|broker| broker.node);
+        brokers.dedup_by_key(|broker| broker.node);
+        brokers
+    }
+
+    async fn create_table(&self, path: TablePath, options: TableOptions) -> Result<TableId, AdminError> {
+        let what = format!("table {path}");
+        let config = &self.context.config;
+        let table = NewTable {
+            path,
+            uuid: self.draw_uuid(),
+            options,
+            kafka_database: config.kafka_database.clone(),
+            buckets_max: config.limits.buckets_max,
+        };
+        match self.submit(Command::CreateTable(table), &what).await? {
+            Answer::TableCreated(id) => Ok(id),
+            other => Err(AdminError::Invalid { why: format!("{what}: unexpected answer {other:?}") }),
+        }
+    }
+
+    async fn drop_table(&self, table: TableId) -> Result<(), AdminError> {
+        self.submit(Command::DropTable { id: table }, &format!("table {table}")).await.map(drop)
+    }
+
+    async fn create_database(&self, name: DatabaseName) -> Result<(), AdminError> {
+        let what = format!("database {name}");
+        self.submit(Command::CreateDatabase { name }, &what).await.map(drop)
+    }
+
+    async fn drop_database(&self, name: DatabaseName) -> Result<(), AdminError> {
+        let what = format!("database {name}");
+        self.submit(Command::DropDatabase { name }, &what).await.map(drop)
+    }
+
+    async fn wait_open(&self, table: TableId, limit: Duration) -> bool {
+        let state = self.context.state();
+        let buckets: Vec<BucketId> =
+            state.table(table).map(|table| table.bucket_ids().collect()).unwrap_or_default();
+        // What another node serves is open as far as this one can know: its owner stands in the view.
+        let ours: Vec<BucketId> = buckets
+            .into_iter()
+            .filter(|bucket| {
+                state.bucket(bucket).is_none_or(|b| b.owner.is_none_or(|owner| owner == self.context.me()))
+            })
+            .collect();
+        self.context.service.timeout(limit, self.context.opened.wait(&ours)).await.is_ok()
+    }
+
+    fn producer_id(&self) -> Result<ProducerId, AdminError> {
+        let mut ids = self.producer_ids.lock().unwrap_or_else(PoisonError::into_inner);
+        ids.next(self.context.service.now()).map_err(|none| match none {
+            NoId::After(after) => AdminError::Throttled { after },
+            NoId::UsedUp => AdminError::Limit {
+                why: "this node has given all its producer ids; restart it for more".into(),
+            },
+        })
+    }
+
+    async fn status(&self) -> NodeStatus {
+        self.context.status().await
+    }
+
+    async fn metrics(&self) -> Vec<Metric> {
+        self.context.metrics().await
+    }
+}

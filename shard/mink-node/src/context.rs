@@ -1,0 +1,119 @@
+//! What every task of a node is given: handles, and who the node is. No state of its own.
+//!
+//! Lives on: the service runtime.
+use crate::config::NodeConfig;
+use crate::error::NodeEnd;
+use crate::lease::{Lease, LeaseTimes};
+use crate::opened::Opened;
+use crate::takeover::Taker;
+use futures::channel::mpsc;
+use mink_metadata::State;
+use mink_object::ObjectStore;
+use mink_router::{ShardIndex, shard_of};
+use mink_rt::Service;
+use mink_shard::{Control, ShardHandle};
+use mink_sql::Metadata;
+use mink_types::{BucketId, ClusterUuid, Incarnation, ObjectId, WalChain};
+use s3stream::{Reader, Wal};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// Reasons to end that may wait to be heard; the first one is what counts.
+const ENDS_MAX: usize = 16;
+
+/// The handles of a node, shared by its tasks.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) config: NodeConfig,
+    pub(crate) service: Service,
+    pub(crate) uuid: ClusterUuid,
+    pub(crate) chain: WalChain,
+    pub(crate) metadata: Metadata,
+    pub(crate) wal: Wal,
+    pub(crate) reader: Reader,
+    pub(crate) shards: Vec<ShardHandle>,
+    pub(crate) lease: Lease,
+    pub(crate) opened: Opened,
+    /// Set once when the node begins to drain: it opens nothing and creates nothing any more.
+    pub(crate) draining: AtomicBool,
+    /// What was found lost or damaged when chains were taken over.
+    pub(crate) lost: Mutex<Vec<String>>,
+    pub(crate) ends: mpsc::Sender<NodeEnd>,
+}
+
+/// The way by which a node is told that it must end.
+pub(crate) fn ends() -> (mpsc::Sender<NodeEnd>, mpsc::Receiver<NodeEnd>) {
+    mpsc::channel(ENDS_MAX)
+}
+
+impl Context {
+    pub(crate) fn me(&self) -> Incarnation {
+        self.chain.incarnation
+    }
+
+    pub(crate) fn state(&self) -> State {
+        self.metadata.view()
+    }
+
+    pub(crate) fn lease_times(&self) -> LeaseTimes {
+        LeaseTimes { ttl: self.config.lease_ttl }
+    }
+
+    pub(crate) fn shard(&self, bucket: BucketId) -> Option<&ShardHandle> {
+        let ShardIndex(index) = shard_of(bucket, self.shards.len());
+        self.shards.get(index)
+    }
+
+    /// Sends to every shard; one that is gone has told why it ended.
+    pub(crate) async fn tell_shards(&self, control: impl Fn() -> Control) {
+        for shard in &self.shards {
+            drop(shard.controls.send(control()).await);
+        }
+    }
+
+    /// The store that an object lies in.
+    pub(crate) fn store_of(&self, object: &ObjectId) -> &Arc<dyn ObjectStore> {
+        match object {
+            ObjectId::Wal { .. } => &self.config.stores.wal,
+            ObjectId::Stream { .. } => &self.config.stores.stream,
+        }
+    }
+
+    /// The store in which the WAL of an incarnation lies. One that kept it beside its stream objects kept it in the cluster's
+    /// store, whatever that was called then: the store's identity was compared at start.
+    pub(crate) fn wal_store_of(
+        &self,
+        state: &State,
+        incarnation: Incarnation,
+    ) -> Result<Arc<dyn ObjectStore>, String> {
+        let registered = state.incarnation(incarnation).ok_or("it is not registered")?;
+        if registered.wal_storage == registered.storage {
+            Ok(Arc::clone(&self.config.stores.stream))
+        } else if registered.wal_storage == self.config.stores.wal.address() {
+            Ok(Arc::clone(&self.config.stores.wal))
+        } else {
+            (self.config.stores.open)(&registered.wal_storage)
+        }
+    }
+
+    /// Takes chains over in this node's name.
+    pub(crate) fn taker(&self) -> Taker<'_> {
+        Taker {
+            config: &self.config,
+            service: &self.service,
+            metadata: &self.metadata,
+            uuid: self.uuid,
+            me: self.chain,
+            reader: &self.reader,
+        }
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+
+    /// Asks the node to end. Only the first reason counts, so one that finds no room changes nothing.
+    pub(crate) fn end(&self, end: NodeEnd) {
+        drop(self.ends.clone().try_send(end));
+    }
+}

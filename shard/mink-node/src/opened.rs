@@ -1,0 +1,79 @@
+//! Which buckets this node serves now, for those who wait for one.
+//!
+//! Lives on: the service runtime.
+//! Owns: the list. Written by the opener alone.
+use mink_types::{BucketEpoch, BucketId};
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+
+/// The buckets that are open here.
+#[derive(Debug, Default)]
+pub(crate) struct Opened(Mutex<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    buckets: BTreeMap<BucketId, BucketEpoch>,
+    waiting: Vec<Waker>,
+}
+
+impl Opened {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn insert(&self, bucket: BucketId, epoch: BucketEpoch) {
+        let mut inner = self.inner();
+        inner.buckets.insert(bucket, epoch);
+        inner.waiting.drain(..).for_each(Waker::wake);
+    }
+
+    pub(crate) fn remove(&self, bucket: &BucketId) {
+        self.inner().buckets.remove(bucket);
+    }
+
+    pub(crate) fn epoch(&self, bucket: &BucketId) -> Option<BucketEpoch> {
+        self.inner().buckets.get(bucket).copied()
+    }
+
+    pub(crate) fn all(&self) -> Vec<(BucketId, BucketEpoch)> {
+        self.inner().buckets.iter().map(|(bucket, epoch)| (*bucket, *epoch)).collect()
+    }
+
+    /// Waits until all of `buckets` are open.
+    pub(crate) async fn wait(&self, buckets: &[BucketId]) {
+        poll_fn(|context| {
+            let mut inner = self.inner();
+            if buckets.iter().all(|bucket| inner.buckets.contains_key(bucket)) {
+                return Poll::Ready(());
+            }
+            if !inner.waiting.iter().any(|waker| waker.will_wake(context.waker())) {
+                inner.waiting.push(context.waker().clone());
+            }
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt;
+    use mink_types::{BucketIndex, TableId};
+
+    #[test]
+    fn who_waits_is_told_when_the_last_bucket_opens() {
+        let (opened, buckets) = (
+            Opened::default(),
+            [0, 1].map(|bucket| BucketId::unpartitioned(TableId(1), BucketIndex(bucket))),
+        );
+        opened.insert(buckets[0], BucketEpoch(1));
+        assert!(opened.wait(&buckets).now_or_never().is_none());
+        opened.insert(buckets[1], BucketEpoch(1));
+        assert!(opened.wait(&buckets).now_or_never().is_some());
+        opened.remove(&buckets[0]);
+        assert_eq!(opened.all(), [(buckets[1], BucketEpoch(1))]);
+    }
+}

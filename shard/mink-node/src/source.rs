@@ -1,0 +1,214 @@
+//! The logs of this node's buckets, for the frontends.
+//!
+//! Lives on: the service runtime; carries each call to the core that owns the bucket.
+//! Invariants: I3 (the lease is checked once more when an answer leaves), order of reads is the caller's, the first read that finds
+//! anything gives at least one batch and the others keep within the budget.
+use crate::context::Context;
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::future::{join_all, select_all};
+use mink_api::{Found, LogSource};
+use mink_record::kafka::{BatchHeader, RecordTime, first_at_or_after, max_timestamp_record};
+use mink_router::{
+    Append, AppendTicket, BytePermit, Located, Lost, Position, Read, ReadError, Reads, ReadsAnswer, Request,
+    Watch, WatchedOffset, append_reply, reply, shard_of,
+};
+use mink_rt::fail_point;
+use mink_types::{BucketId, Offset, Timestamp};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// [`LogSource`] of a node.
+#[derive(Clone, Debug)]
+pub(crate) struct NodeSource(pub(crate) Arc<Context>);
+
+impl NodeSource {
+    /// Positions in `items` by the shard of their bucket.
+    fn by_shard<T>(&self, items: &[T], bucket: impl Fn(&T) -> BucketId) -> BTreeMap<usize, Vec<usize>> {
+        let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (at, item) in items.iter().enumerate() {
+            groups.entry(shard_of(bucket(item), self.0.shards.len()).0).or_default().push(at);
+        }
+        groups
+    }
+
+    async fn ask<T>(
+        &self,
+        shard: usize,
+        request: impl FnOnce(mink_router::ReplyTo<T>) -> Request,
+    ) -> Result<T, Lost> {
+        let shard = self.0.shards.get(shard).ok_or(Lost)?;
+        let (reply, answer) = reply();
+        shard.requests.send(request(reply)).await.map_err(|_| Lost)?;
+        answer.answer().await
+    }
+
+    fn lease_holds(&self) -> bool {
+        self.0.lease.holds(self.0.service.now())
+    }
+}
+
+/// Keeps the answers within `bytes_max` together: they were read shard by shard, each within the whole budget.
+fn cut(answers: &mut ReadsAnswer, bytes_max: u32) {
+    let (mut left, mut first) = (u64::from(bytes_max), true);
+    for answer in answers.iter_mut().flatten() {
+        answer.batches.retain(|batch| {
+            let bytes = batch.len() as u64;
+            let keep = first || bytes <= left;
+            left = if keep { left.saturating_sub(bytes) } else { 0 };
+            first = false;
+            keep
+        });
+    }
+}
+
+#[async_trait]
+impl LogSource for NodeSource {
+    async fn append(
+        &self,
+        bucket: BucketId,
+        header: BatchHeader,
+        batch: Bytes,
+        permit: BytePermit,
+    ) -> Result<AppendTicket, Lost> {
+        let (reply, ticket) = append_reply(permit);
+        let shard = self.0.shard(bucket).ok_or(Lost)?;
+        shard.appends.send(Append { bucket, header, batch, reply }).await.map_err(|_| Lost)?;
+        Ok(ticket)
+    }
+
+    async fn read(&self, reads: Vec<Read>, bytes_max: u32) -> ReadsAnswer {
+        let groups = self.by_shard(&reads, |read| read.bucket);
+        let asked = groups.iter().map(|(shard, places)| {
+            let reads = places.iter().filter_map(|at| reads.get(*at).cloned()).collect();
+            self.ask(*shard, move |reply| Request::Reads(Reads { reads, bytes_max, reply }))
+        });
+        let mut answers: BTreeMap<usize, _> = BTreeMap::new();
+        for (places, answer) in groups.values().zip(join_all(asked).await) {
+            // A shard that is gone answers nothing, and neither do its buckets.
+            answers.extend(places.iter().copied().zip(answer.unwrap_or_default()));
+        }
+        fail_point("read.answer");
+        let holds = self.lease_holds();
+        let mut in_order: ReadsAnswer = reads
+            .iter()
+            .enumerate()
+            .map(|(at, read)| match answers.remove(&at) {
+                Some(Ok(_)) if !holds => Err(ReadError::LeaseExpired),
+                Some(answer) => answer,
+                None => Err(ReadError::NotOwner { bucket: read.bucket }),
+            })
+            .collect();
+        cut(&mut in_order, bytes_max);
+        in_order
+    }
+
+    async fn watch(&self, offsets: Vec<WatchedOffset>) {
+        let groups = self.by_shard(&offsets, |watched| watched.bucket);
+        let waits = groups.into_iter().map(|(shard, places)| {
+            let offsets = places.into_iter().filter_map(|at| offsets.get(at).copied()).collect();
+            Box::pin(self.ask(shard, move |reply| Request::Watch(Watch { offsets, reply })))
+        });
+        let waits: Vec<_> = waits.collect();
+        if !waits.is_empty() {
+            // A shard that is gone ends the watch, too: the next read tells why.
+            drop(select_all(waits).await);
+        }
+    }
+
+    async fn locate(
+        &self,
+        bucket: BucketId,
+        position: Position,
+        leader_epoch: Option<i32>,
+    ) -> Result<Found, ReadError> {
+        let shard = shard_of(bucket, self.0.shards.len()).0;
+        let asked = self.ask(shard, move |reply| Request::Locate { bucket, position, leader_epoch, reply });
+        let located = asked.await.map_err(|Lost| ReadError::NotOwner { bucket })??;
+        let found = match located {
+            Located::Offset { offset, epoch } => Found { offset: Some(offset), timestamp: None, epoch },
+            Located::Nothing { epoch } => Found { offset: None, timestamp: None, epoch },
+            Located::Batch { batch, log_start, epoch } => {
+                let record = self.search(bucket, batch, position, log_start).await?;
+                Found {
+                    offset: record.and_then(|record| Offset::from_kafka(record.offset)),
+                    timestamp: record.map(|record| Timestamp(record.timestamp)),
+                    epoch,
+                }
+            }
+        };
+        if self.lease_holds() { Ok(found) } else { Err(ReadError::LeaseExpired) }
+    }
+}
+
+impl NodeSource {
+    /// The record looked for in a batch, which may have to be inflated: off the runtime's own threads.
+    async fn search(
+        &self,
+        bucket: BucketId,
+        batch: Bytes,
+        position: Position,
+        log_start: Offset,
+    ) -> Result<Option<RecordTime>, ReadError> {
+        let inflated_max = usize::try_from(self.0.config.limits.inflated_bytes_max).unwrap_or(usize::MAX);
+        let search = move || {
+            let header = BatchHeader::parse(&batch)?;
+            match position {
+                Position::AtOrAfter(target) => first_at_or_after(&header, batch, target.0, inflated_max),
+                _ => max_timestamp_record(&header, batch, inflated_max),
+            }
+        };
+        match self.0.service.blocking("search-batch", search).await {
+            Ok(Ok(record)) => {
+                Ok(record.map(|record| RecordTime { offset: record.offset.max(log_start.kafka()), ..record }))
+            }
+            // The producer lied about what it compressed; its batch has no record that anybody could read.
+            Ok(Err(error)) => {
+                tracing::warn!(%bucket, %error, "a batch cannot be searched by time");
+                Ok(None)
+            }
+            Err(error) => {
+                tracing::error!(%bucket, %error, "search of a batch");
+                Ok(None)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mink_router::ReadAnswer;
+    use mink_types::BucketEpoch;
+
+    fn answer(sizes: &[usize]) -> ReadAnswer {
+        ReadAnswer {
+            batches: sizes.iter().map(|size| Bytes::from(vec![0; *size])).collect(),
+            high_watermark: Offset(9),
+            log_start: Offset(0),
+            epoch: BucketEpoch(1),
+        }
+    }
+
+    fn sizes(answers: &ReadsAnswer) -> Vec<usize> {
+        answers.iter().map(|answer| answer.as_ref().map_or(0, ReadAnswer::bytes)).collect()
+    }
+
+    #[test]
+    fn answers_of_several_shards_keep_within_one_budget() {
+        let mut answers = vec![Ok(answer(&[])), Ok(answer(&[60, 30])), Ok(answer(&[20])), Ok(answer(&[5]))];
+        cut(&mut answers, 100);
+        assert_eq!(
+            sizes(&answers),
+            [0, 90, 0, 0],
+            "what comes after a cut would overtake nothing, but stays fair"
+        );
+    }
+
+    #[test]
+    fn the_first_batch_is_given_however_large() {
+        let mut answers = vec![Ok(answer(&[500, 1])), Ok(answer(&[1]))];
+        cut(&mut answers, 100);
+        assert_eq!(sizes(&answers), [500, 0]);
+    }
+}

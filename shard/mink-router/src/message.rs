@@ -1,0 +1,107 @@
+//! The messages that frontends send to a shard.
+//!
+//! Lives on: made on the service runtime, taken on the core that owns the bucket.
+use crate::{AppendReply, ReadError, ReplyTo};
+use bytes::Bytes;
+use mink_record::kafka::BatchHeader;
+use mink_types::{BucketEpoch, BucketId, Offset, Timestamp};
+
+/// One batch for one bucket. It was checked against its CRC and the rules for a batch before it was sent.
+#[derive(Debug)]
+pub struct Append {
+    pub bucket: BucketId,
+    pub header: BatchHeader,
+    /// The batch as the client sent it: a slice of its frame. The shard copies it once, into its own memory.
+    pub batch: Bytes,
+    pub reply: AppendReply,
+}
+
+/// Everything a shard is asked but appends, which have a lane of their own: it is not read while the WAL has no room.
+#[derive(Debug)]
+pub enum Request {
+    Reads(Reads),
+    Watch(Watch),
+    Locate {
+        bucket: BucketId,
+        position: Position,
+        leader_epoch: Option<i32>,
+        reply: ReplyTo<Result<Located, ReadError>>,
+    },
+}
+
+/// Reads of one fetch that lie on one shard, answered together and in order.
+#[derive(Debug)]
+pub struct Reads {
+    pub reads: Vec<Read>,
+    /// Bytes for all of them. The first read that finds anything gives at least one batch, however large (KIP-74).
+    pub bytes_max: u32,
+    pub reply: ReplyTo<ReadsAnswer>,
+}
+
+/// One answer per read, in the order asked.
+pub type ReadsAnswer = Vec<Result<ReadAnswer, ReadError>>;
+
+/// A read of one bucket from one offset.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Read {
+    pub bucket: BucketId,
+    pub from: Offset,
+    pub bytes_max: u32,
+    /// The leader epoch that the reader believes in, if it says one.
+    pub leader_epoch: Option<i32>,
+}
+
+/// Whole batches from the one that holds the offset asked for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReadAnswer {
+    /// Batches as stored, in order; each piece holds whole batches.
+    pub batches: Vec<Bytes>,
+    pub high_watermark: Offset,
+    pub log_start: Offset,
+    pub epoch: BucketEpoch,
+}
+
+impl ReadAnswer {
+    /// Bytes of all batches.
+    pub fn bytes(&self) -> usize {
+        self.batches.iter().map(Bytes::len).sum()
+    }
+}
+
+/// Asks to be told once when one of the buckets has more than the reader has seen, moves away or closes.
+#[derive(Debug)]
+pub struct Watch {
+    pub offsets: Vec<WatchedOffset>,
+    pub reply: ReplyTo<()>,
+}
+
+/// A bucket and the high watermark its reader knows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WatchedOffset {
+    pub bucket: BucketId,
+    pub seen: Offset,
+}
+
+/// What a `Locate` looks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Position {
+    /// The first offset that is kept.
+    Earliest,
+    /// The high watermark.
+    Latest,
+    /// The first record whose timestamp is at or after this one.
+    AtOrAfter(Timestamp),
+    /// The record with the largest timestamp.
+    MaxTimestamp,
+}
+
+/// What a `Locate` found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Located {
+    /// An offset.
+    Offset { offset: Offset, epoch: BucketEpoch },
+    /// The batch that holds the record looked for: the one who asked decodes it, off the core.
+    Batch { batch: Bytes, log_start: Offset, epoch: BucketEpoch },
+    /// No such record.
+    Nothing { epoch: BucketEpoch },
+}

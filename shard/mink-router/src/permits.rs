@@ -1,0 +1,99 @@
+//! Byte permits: what a connection takes for a frame's declared length before it reads the body.
+//!
+//! Lives on: the service runtime takes and, as a rule, gives back; a permit travels with the bytes it stands for.
+//! Owns: the count of bytes that requests may hold.
+//! Invariants: I20: the bytes of requests that are read and not yet durable stay below the budget. Room is given in the order
+//! it was asked for, so a large frame is not starved by small ones.
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Permits are counted in units of this many bytes, so that a budget of terabytes fits the semaphore.
+const UNIT_BYTES: u64 = 1024;
+
+/// The budget of bytes that requests may hold.
+#[derive(Clone, Debug)]
+pub struct BytePermits {
+    semaphore: Arc<Semaphore>,
+    units: u32,
+}
+
+/// Bytes held; given back when dropped.
+#[derive(Debug)]
+pub struct BytePermit(Option<OwnedSemaphorePermit>);
+
+impl BytePermit {
+    /// Splits off the part that stands for `bytes`, or what is left of it: a request's batches part ways.
+    #[must_use]
+    pub fn split(&mut self, bytes: u64) -> BytePermit {
+        let units = usize::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(usize::MAX);
+        BytePermit(self.0.as_mut().and_then(|permit| {
+            let units = units.min(permit.num_permits());
+            permit.split(units)
+        }))
+    }
+}
+
+impl BytePermits {
+    /// A budget of `bytes`, rounded up to whole units.
+    pub fn new(bytes: u64) -> BytePermits {
+        let units = u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX).max(1);
+        let places = usize::try_from(units).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
+        BytePermits { semaphore: Arc::new(Semaphore::new(places)), units }
+    }
+
+    /// Waits for `bytes`. A request larger than the whole budget takes all of it: it passes alone.
+    pub async fn take(&self, bytes: u64) -> BytePermit {
+        let units = u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX).clamp(1, self.units);
+        // The semaphore is never closed; were it, an unbounded permit would be wrong, and none is what it says.
+        BytePermit(Arc::clone(&self.semaphore).acquire_many_owned(units).await.ok())
+    }
+
+    /// Bytes that are free now.
+    pub fn free_bytes(&self) -> u64 {
+        self.semaphore.available_permits() as u64 * UNIT_BYTES
+    }
+
+    /// The whole budget in bytes.
+    pub fn total_bytes(&self) -> u64 {
+        u64::from(self.units) * UNIT_BYTES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt;
+    use futures::executor::block_on;
+
+    #[test]
+    fn i20_bytes_beyond_the_budget_wait() {
+        let permits = BytePermits::new(10 * UNIT_BYTES);
+        let held = block_on(permits.take(8 * UNIT_BYTES));
+        assert!(permits.take(3 * UNIT_BYTES).now_or_never().is_none());
+        drop(held);
+        assert!(permits.take(3 * UNIT_BYTES).now_or_never().is_some());
+        assert_eq!(permits.free_bytes(), 10 * UNIT_BYTES);
+    }
+
+    #[test]
+    fn i20_parts_of_a_permit_hold_no_more_than_the_whole() {
+        let permits = BytePermits::new(10 * UNIT_BYTES);
+        let mut whole = block_on(permits.take(4 * UNIT_BYTES));
+        let part = whole.split(3 * UNIT_BYTES);
+        let rest = whole.split(100 * UNIT_BYTES);
+        drop(whole);
+        assert_eq!(permits.free_bytes(), 6 * UNIT_BYTES);
+        drop(part);
+        assert_eq!(permits.free_bytes(), 9 * UNIT_BYTES);
+        drop(rest);
+        assert_eq!(permits.free_bytes(), 10 * UNIT_BYTES);
+    }
+
+    #[test]
+    fn a_frame_larger_than_the_budget_passes_alone() {
+        let permits = BytePermits::new(UNIT_BYTES);
+        let held = block_on(permits.take(1 << 30));
+        assert!(permits.take(1).now_or_never().is_none());
+        drop(held);
+    }
+}

@@ -1,0 +1,194 @@
+//! The memory that batches lie in: each is copied once, out of its frame, and then shared by tail, WAL and readers.
+//!
+//! Lives on: one per core.
+//! Owns: chunks of 1 MiB that many batches share, and chunks of their own for large batches.
+//! Invariants: I20: memory is counted by what is really held: a chunk counts whole until its last batch has left the tail, and
+//! is still told of while a reader or the WAL holds a slice of it. Base offset and leader epoch are written before anyone else
+//! can see the bytes.
+use bytes::{Bytes, BytesMut};
+use mink_record::RecordError;
+use mink_record::kafka::set_offset_and_epoch;
+use mink_types::{BucketEpoch, Offset};
+use std::collections::VecDeque;
+
+/// Bytes of a chunk that many batches share.
+pub const ARENA_CHUNK_BYTES: usize = 1 << 20;
+
+/// A batch above this gets a chunk of its own: at most a quarter of a chunk is ever wasted.
+const SHARED_BYTES_MAX: usize = ARENA_CHUNK_BYTES / 4;
+
+/// A chunk, by its number since the shard began.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct ChunkId(u64);
+
+#[derive(Debug)]
+struct Chunk {
+    bytes: usize,
+    /// Batches of it that lie in the tail.
+    live: u32,
+    /// One slice of it, to see whether others are left.
+    keeper: Option<Bytes>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Arena {
+    open: BytesMut,
+    open_id: Option<ChunkId>,
+    /// Number of the first one in `chunks`.
+    first: u64,
+    chunks: VecDeque<Chunk>,
+    tail_bytes: u64,
+    /// Chunks that left the tail while somebody held a slice.
+    lingering: VecDeque<(Bytes, usize)>,
+}
+
+impl Arena {
+    /// Copies a batch in, as the log has it at `base_offset`.
+    pub(crate) fn place(
+        &mut self,
+        batch: &[u8],
+        base_offset: Offset,
+        epoch: BucketEpoch,
+    ) -> Result<(Bytes, ChunkId), RecordError> {
+        let (mut copy, id) = if batch.len() > SHARED_BYTES_MAX {
+            let mut own = BytesMut::with_capacity(batch.len());
+            own.extend_from_slice(batch);
+            (own, self.add_chunk(batch.len()))
+        } else {
+            let id = self.open_for(batch.len());
+            self.open.extend_from_slice(batch);
+            (self.open.split(), id)
+        };
+        set_offset_and_epoch(&mut copy, base_offset.kafka(), epoch.leader_epoch())?;
+        let bytes = copy.freeze();
+        if let Some(chunk) = self.chunk(id) {
+            chunk.live += 1;
+            if chunk.keeper.is_none() {
+                chunk.keeper = Some(bytes.clone());
+            }
+        }
+        Ok((bytes, id))
+    }
+
+    /// A batch of the chunk has left the tail.
+    pub(crate) fn release(&mut self, id: ChunkId) {
+        let is_open = self.open_id == Some(id);
+        let Some(chunk) = self.chunk(id) else { return };
+        debug_assert!(chunk.live > 0, "a batch leaves the tail once");
+        chunk.live = chunk.live.saturating_sub(1);
+        if chunk.live == 0 && !is_open {
+            self.let_go(id);
+        }
+    }
+
+    /// Bytes of the chunks that the tail's batches lie in.
+    pub(crate) fn tail_bytes(&self) -> u64 {
+        self.tail_bytes
+    }
+
+    /// Bytes of all chunks that anybody holds a slice of.
+    pub(crate) fn held_bytes(&mut self) -> u64 {
+        self.sweep();
+        let lingering: usize = self.lingering.iter().map(|(_, bytes)| bytes).sum();
+        self.tail_bytes + lingering as u64
+    }
+
+    fn open_for(&mut self, bytes: usize) -> ChunkId {
+        if let Some(id) = self.open_id.filter(|_| self.open.capacity() >= bytes) {
+            return id;
+        }
+        self.sweep();
+        let closed = self.open_id.take();
+        self.open = BytesMut::with_capacity(ARENA_CHUNK_BYTES);
+        if let Some(closed) = closed
+            && self.chunk(closed).is_some_and(|chunk| chunk.live == 0)
+        {
+            self.let_go(closed);
+        }
+        let id = self.add_chunk(ARENA_CHUNK_BYTES);
+        self.open_id = Some(id);
+        id
+    }
+
+    fn add_chunk(&mut self, bytes: usize) -> ChunkId {
+        let id = ChunkId(self.first + self.chunks.len() as u64);
+        self.chunks.push_back(Chunk { bytes, live: 0, keeper: None });
+        self.tail_bytes += bytes as u64;
+        id
+    }
+
+    fn chunk(&mut self, id: ChunkId) -> Option<&mut Chunk> {
+        let at = usize::try_from(id.0.checked_sub(self.first)?).ok()?;
+        self.chunks.get_mut(at)
+    }
+
+    fn let_go(&mut self, id: ChunkId) {
+        let Some(chunk) = self.chunk(id) else { return };
+        let bytes = std::mem::take(&mut chunk.bytes);
+        let keeper = chunk.keeper.take();
+        self.tail_bytes = self.tail_bytes.saturating_sub(bytes as u64);
+        if let Some(keeper) = keeper.filter(|keeper| !keeper.is_unique()) {
+            self.lingering.push_back((keeper, bytes));
+        }
+        while self.chunks.front().is_some_and(|chunk| chunk.bytes == 0) {
+            self.chunks.pop_front();
+            self.first += 1;
+        }
+    }
+
+    fn sweep(&mut self) {
+        self.lingering.retain(|(keeper, _)| !keeper.is_unique());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(arena: &mut Arena, bytes: usize) -> (Bytes, ChunkId) {
+        arena.place(&vec![7; bytes], Offset(0x0102), BucketEpoch(5)).expect("long enough")
+    }
+
+    #[test]
+    fn the_copy_has_its_offset_and_epoch_and_the_frame_is_left_alone() {
+        let mut arena = Arena::default();
+        let frame = vec![9_u8; 100];
+        let (bytes, _) = arena.place(&frame, Offset(0x0102), BucketEpoch(5)).expect("long enough");
+        assert_eq!(&bytes[..8], &[0, 0, 0, 0, 0, 0, 1, 2]);
+        assert_eq!(&bytes[12..16], &[0, 0, 0, 5]);
+        assert_eq!(&bytes[16..], &frame[16..]);
+        assert_eq!(frame, vec![9_u8; 100]);
+    }
+
+    #[test]
+    fn i20_a_chunk_counts_whole_until_its_last_batch_is_gone() {
+        let mut arena = Arena::default();
+        let quarter = SHARED_BYTES_MAX;
+        let placed: Vec<_> = (0..5).map(|_| place(&mut arena, quarter)).collect();
+        assert_eq!(arena.tail_bytes(), 2 * ARENA_CHUNK_BYTES as u64);
+        for (_, id) in &placed[..3] {
+            arena.release(*id);
+        }
+        assert_eq!(arena.tail_bytes(), 2 * ARENA_CHUNK_BYTES as u64);
+        arena.release(placed[3].1);
+        assert_eq!(arena.tail_bytes(), ARENA_CHUNK_BYTES as u64);
+        // Readers still hold slices of the first chunk.
+        assert_eq!(arena.held_bytes(), 2 * ARENA_CHUNK_BYTES as u64);
+        drop(placed);
+        assert_eq!(arena.held_bytes(), ARENA_CHUNK_BYTES as u64);
+    }
+
+    #[test]
+    fn a_large_batch_has_a_chunk_of_its_own_and_the_shared_one_stays_open() {
+        let mut arena = Arena::default();
+        let (_, shared) = place(&mut arena, 100);
+        let (_, own) = place(&mut arena, SHARED_BYTES_MAX + 1);
+        let (_, again) = place(&mut arena, 100);
+        assert_eq!(shared, again);
+        arena.release(own);
+        assert_eq!(arena.tail_bytes(), ARENA_CHUNK_BYTES as u64);
+        arena.release(shared);
+        arena.release(shared);
+        assert_eq!(arena.tail_bytes(), ARENA_CHUNK_BYTES as u64, "the open one is held whatever lies in it");
+    }
+}

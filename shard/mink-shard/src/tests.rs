@@ -1,0 +1,12 @@
+//! A shard on the simulator: each test runs under several seeds, with a WAL and objects that the test holds in its hands, and
+//! at last with the real ones.
+mod appends;
+mod ends;
+mod epoll;
+mod held;
+mod locates;
+mod metadata;
+mod random;
+mod reads;
+mod rig;
+mod wal;
