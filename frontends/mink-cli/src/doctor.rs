@@ -9,12 +9,14 @@ use crate::address::{AdminAddress, KafkaAddress};
 use crate::failure::Failure;
 use crate::output::{OutputArgs, printer};
 use clap::Args;
+use std::ffi::OsString;
 
 const EXAMPLES: &str = "\
 Examples:
   mink doctor
   mink doctor --addr http://box:9180 --kafka box:9092
   mink doctor --no-write --output json
+  mink doctor --storage s3://bucket/prefix
 
 Exit code 1 if anything is bad; warnings leave it at 0.";
 
@@ -24,6 +26,9 @@ pub(crate) struct DoctorArgs {
     /// Leave out the write and read through a temporary topic
     #[arg(long)]
     no_write: bool,
+    /// Check this store in the place of a node: whether of several that create one name exactly one succeeds
+    #[arg(long, value_name = "URL")]
+    storage: Option<String>,
     #[command(flatten)]
     node: AdminAddress,
     #[command(flatten)]
@@ -74,10 +79,27 @@ impl Finding {
     }
 }
 
+/// Probes a store without a node.
+async fn check_store(url: String) -> Result<Vec<Finding>, Failure> {
+    let flags = [OsString::from("--storage"), url.into()];
+    let probed = tokio::task::spawn_blocking(move || mink_server::check_store(&flags)).await;
+    let verdicts = probed
+        .map_err(|error| Failure::failed(error.to_string()))?
+        .map_err(|error| Failure::failed(error.to_string()))?;
+    let finding = |verdict: &mink_server::StoreVerdict| {
+        let (found, remedy) = (verdict.to_string(), "use another store, or reach this one");
+        if verdict.is_sound() { Finding::good("store", found) } else { Finding::bad("store", found, remedy) }
+    };
+    Ok(verdicts.iter().map(finding).collect())
+}
+
 pub(crate) async fn run(args: DoctorArgs) -> Result<(), Failure> {
     let mut printer = printer(args.output.output, &["check", "state", "found", "remedy"])?;
     let mut findings = machine::check();
-    findings.extend(node::check(&args.node, &args.kafka, !args.no_write).await?);
+    match args.storage {
+        Some(url) => findings.extend(check_store(url).await?),
+        None => findings.extend(node::check(&args.node, &args.kafka, !args.no_write).await?),
+    }
     for finding in &findings {
         printer.row(vec![
             finding.check.into(),

@@ -38,13 +38,18 @@ fn main() -> ExitCode {
         let arguments: Vec<OsString> = std::env::args_os().skip(2).collect();
         return mink_server::serve_blocking(&arguments);
     }
+    if let Command::Metadata(args) = &cli.command
+        && let Some(flags) = args.recover_flags()
+    {
+        return mink_server::recover_metadata(flags);
+    }
     match client(cli.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
 }
 
-/// Runs every command but `serve`.
+/// Runs every command that is a client.
 fn client(command: Command) -> Result<(), Failure> {
     mink_server::logging::start("error", LogFormat::Text).map_err(Failure::Usage)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();

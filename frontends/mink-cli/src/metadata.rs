@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::output::{Form, OutputArgs, printer};
 use clap::{Args, Subcommand};
 use serde_json::Value;
+use std::ffi::OsString;
 use std::io::Write;
 
 #[derive(Debug, Args)]
@@ -31,10 +32,36 @@ enum Verb {
         #[command(flatten)]
         output: OutputArgs,
     },
+    /// Refill a database that lost rows, or is gone, from the newest snapshot in the store. Stop the node first
+    #[command(after_help = RECOVER_EXAMPLES)]
+    Recover {
+        /// The flags of `mink serve` that say where things are: --data-dir, --storage, --metadata, --cluster
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FLAGS")]
+        flags: Vec<OsString>,
+    },
+}
+
+const RECOVER_EXAMPLES: &str = "\
+Example:
+  mink metadata recover --data-dir /var/lib/mink
+
+A node that finds its database behind what the store proves does not start, and says so. This puts the snapshot's state in its place.
+Commands after the snapshot are lost; the next start names what they held.";
+
+impl MetadataArgs {
+    /// The flags after `recover`, which works on store and database without a node.
+    pub(crate) fn recover_flags(&self) -> Option<&[OsString]> {
+        match &self.verb {
+            Verb::Recover { flags } => Some(flags),
+            Verb::Status { .. } => None,
+        }
+    }
 }
 
 pub(crate) async fn run(args: MetadataArgs) -> Result<(), Failure> {
-    let Verb::Status { node, output } = args.verb;
+    let Verb::Status { node, output } = args.verb else {
+        return Err(Failure::usage("recover works on store and database, not through a node"));
+    };
     let answer = Api::new(&node)?.get("/metadata").await?;
     if output.output == Form::Json {
         return Ok(writeln!(std::io::stdout(), "{answer}")?);

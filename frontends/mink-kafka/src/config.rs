@@ -17,6 +17,8 @@ pub struct KafkaConfig {
     pub default_partitions: u32,
     /// Bytes of requests that the node may hold, shared with everyone who holds requests.
     pub request_permits: BytePermits,
+    /// The same for requests above 2 MiB, apart: whoever declares much and sends little keeps only such requests waiting.
+    pub large_request_permits: BytePermits,
     /// Bytes of Fetch answers that the node may hold until clients have taken them. One answer may pass it by one batch.
     pub answer_permits: BytePermits,
     /// How long connections may take to finish what was ordered once the listener stops.

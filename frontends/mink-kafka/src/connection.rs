@@ -84,7 +84,13 @@ pub(crate) async fn serve(
     let (slots, queue) = mpsc::channel(in_flight_max);
     let (read, write) = stream.split();
     let requests = Requests {
-        reader: FrameReader::new(read, Arc::clone(&count), node.config.request_permits.clone(), limits),
+        reader: FrameReader::new(
+            read,
+            Arc::clone(&count),
+            node.config.request_permits.clone(),
+            node.config.large_request_permits.clone(),
+            limits,
+        ),
         places: Arc::new(Semaphore::new(in_flight_max)),
         slots,
         refusals: Arc::clone(&refusals),

@@ -22,6 +22,11 @@ const READ_AHEAD_BYTES: usize = 8 << 10;
 /// What a body's buffer begins with at most.
 const BODY_BYTES_FIRST: usize = 2 << 20;
 
+/// A frame above [`BODY_BYTES_FIRST`] must keep arriving at this rate after a moment's grace: whoever declares much and sends little
+/// would else hold what others need until the frame's deadline.
+const LARGE_BYTES_PER_SECOND: u64 = 256 << 10;
+const LARGE_GRACE: Duration = Duration::from_secs(2);
+
 /// Largest frame of anything but Produce. No client sends more, and what a decoded request and its answer take is a multiple
 /// of the frame, which the permits do not cover.
 const OTHER_BYTES_MAX: usize = 4 << 20;
@@ -43,6 +48,14 @@ impl Count {
     fn is_busy(&self) -> bool {
         self.asked.load(Ordering::Acquire) != self.answered()
     }
+}
+
+/// By when the next bytes of a frame must have come.
+fn keeps_pace(begun: Instant, length: usize, read: usize) -> Instant {
+    if length <= BODY_BYTES_FIRST {
+        return begun + Duration::from_secs(u64::from(u32::MAX));
+    }
+    begun + LARGE_GRACE + Duration::from_millis(read as u64 * 1000 / LARGE_BYTES_PER_SECOND)
 }
 
 /// A whole frame.
@@ -78,6 +91,7 @@ pub(crate) struct FrameReader<'a> {
     ahead: BytesMut,
     count: Arc<Count>,
     permits: BytePermits,
+    large_permits: BytePermits,
     bytes_max: u32,
     frame_deadline: Duration,
     idle_deadline: Duration,
@@ -90,6 +104,7 @@ impl<'a> FrameReader<'a> {
         half: ReadHalf<'a>,
         count: Arc<Count>,
         permits: BytePermits,
+        large_permits: BytePermits,
         limits: &Limits,
     ) -> FrameReader<'a> {
         FrameReader {
@@ -97,6 +112,7 @@ impl<'a> FrameReader<'a> {
             ahead: BytesMut::new(),
             count,
             permits,
+            large_permits,
             bytes_max: limits.frame_bytes_max,
             frame_deadline: Duration::from_millis(limits.frame_deadline_ms),
             idle_deadline: Duration::from_millis(limits.idle_deadline_ms),
@@ -120,8 +136,11 @@ impl<'a> FrameReader<'a> {
         };
         let length = frame_length(prefix, self.bytes_max).map_err(ReadEnd::Refused)?;
         let left = deadline.saturating_duration_since(Instant::now());
-        let permit = self.permits.take(u64::from(length) + FRAME_PREFIX_LEN as u64).await;
+        let bytes = u64::from(length) + FRAME_PREFIX_LEN as u64;
         let length = usize::try_from(length).unwrap_or(usize::MAX);
+        // Large frames have a budget of their own: however many are declared, ordinary requests go on.
+        let permits = if length > BODY_BYTES_FIRST { &self.large_permits } else { &self.permits };
+        let permit = permits.take(bytes).await;
         let body = self.body(length, Instant::now() + left).await?;
         let position = self.given;
         self.given += (length + FRAME_PREFIX_LEN) as u64;
@@ -163,7 +182,9 @@ impl<'a> FrameReader<'a> {
         let mut body = BytesMut::with_capacity(length.min(BODY_BYTES_FIRST));
         body.extend_from_slice(&self.ahead.split());
         check_size(&body, length)?;
+        let begun = Instant::now();
         while body.len() < length {
+            let deadline = deadline.min(keeps_pace(begun, length, body.len()));
             let missing = length - body.len();
             if body.len() == body.capacity() {
                 body.reserve(missing.min(body.len().max(1)));

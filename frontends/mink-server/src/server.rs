@@ -22,6 +22,7 @@ use mink_types::{Incarnation, LogIndex, RowHash};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
@@ -80,7 +81,7 @@ pub struct Server {
     node: Node,
     metadata: Metadata,
     ready: Ready,
-    drain_timeout: std::time::Duration,
+    drain_timeout: Duration,
     listeners: Listeners,
 }
 
@@ -90,7 +91,12 @@ struct Listeners {
     /// Dropping one tells its listener to stop.
     stops: Vec<oneshot::Sender<()>>,
     tasks: Vec<JoinHandle<()>>,
+    /// Its open requests get a moment, then it is cut: a client that never ends its request must not keep the node from leaving.
+    http: Option<JoinHandle<()>>,
 }
+
+/// How long HTTP requests may go on once the node stops.
+const HTTP_PATIENCE: Duration = Duration::from_secs(2);
 
 impl Server {
     /// Starts a node and its listeners; when this returns clients are served.
@@ -180,7 +186,8 @@ impl Listeners {
             kafka_database: settings.kafka_database.clone(),
             auto_create: settings.args.kafka_auto_create,
             default_partitions: settings.args.kafka_default_partitions,
-            request_permits: BytePermits::new(settings.permit_bytes()),
+            request_permits: BytePermits::new(settings.permit_bytes() / 2),
+            large_request_permits: BytePermits::new(settings.permit_bytes() / 2),
             answer_permits: BytePermits::new(settings.answer_bytes()),
             drain_timeout: settings.args.drain_timeout,
         };
@@ -203,7 +210,7 @@ impl Listeners {
         hosts.extend(ready.http.map(|address| address.ip().to_string()));
         let stopped = self.stop_signal();
         let served = HttpServer::new(listener).run(Arc::clone(node), AllowedHosts::new(hosts), stopped);
-        self.tasks.push(tokio::spawn(async move {
+        self.http = Some(tokio::spawn(async move {
             if let Err(error) = served.await {
                 tracing::error!(%error, "the http listener ended");
             }
@@ -225,6 +232,10 @@ impl Listeners {
             if let Err(error) = task.await {
                 tracing::warn!(%error, "a listener ended badly");
             }
+        }
+        let Some(mut http) = self.http else { return };
+        if tokio::time::timeout(HTTP_PATIENCE, &mut http).await.is_err() {
+            http.abort();
         }
     }
 }

@@ -102,6 +102,7 @@ impl Node {
         tasks.push(service.spawn("follow-log", follow::follow(Arc::clone(&context))));
         tasks.push(service.spawn("garbage", garbage::collect(Arc::clone(&context))));
         tasks.push(service.spawn("wal-end", watch_wal(Arc::clone(&context))));
+        tasks.push(service.spawn("first-snapshot", first_snapshot(Arc::clone(&context))));
         let rows = context.config.snapshot_rows;
         tasks.push(context.metadata.keep_snapshots(context.me(), rows, ROWS_KEPT_DEFAULT));
         let admin = Arc::new(NodeAdmin { context: Arc::clone(&context), producer_ids: Mutex::new(ids) });
@@ -298,6 +299,15 @@ async fn create_kafka_database(context: &Arc<Context>) -> Result<(), StartError>
         Ok(CommandResult::Refused(refusal)) if refusal.kind() == RefusalKind::Exists => Ok(()),
         Ok(CommandResult::Refused(refusal)) => Err(StartError::Metadata(refusal.to_string())),
         Err(error) => Err(StartError::Metadata(error.to_string())),
+    }
+}
+
+/// Writes one snapshot of the metadata once the node is up: from then on the store proves how far the log had got, and a lost
+/// database can be refilled, however few rows there are.
+async fn first_snapshot(context: Arc<Context>) {
+    match context.metadata.snapshot(context.me(), ROWS_KEPT_DEFAULT).await {
+        Ok(place) => tracing::debug!(index = %place.witness.index, "metadata snapshot written"),
+        Err(error) => tracing::warn!(%error, "no metadata snapshot was written at the start"),
     }
 }
 

@@ -4,7 +4,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use bytes::Bytes;
 use mink_record::kafka::{BatchBuilder, Codec, HeaderRef, ProducerStamp, RecordRef};
@@ -136,6 +135,12 @@ fn put_byte(path: &Path, at: usize, byte: u8) {
     let mut bytes = fs::read(path).unwrap();
     assert_ne!(bytes[at], byte);
     bytes[at] = byte;
+    replace(path, &bytes);
+}
+
+/// Objects are read-only, so one is made anew.
+fn replace(path: &Path, bytes: &[u8]) {
+    fs::remove_file(path).unwrap();
     fs::write(path, bytes).unwrap();
 }
 
@@ -144,24 +149,19 @@ async fn a_store_of_a_newer_format_is_refused() {
     refused_after(|data| {
         let path = data.join("objects/mink/identity");
         let text = fs::read_to_string(&path).unwrap();
-        fs::write(&path, text.replace("mink-identity 1", "mink-identity 2")).unwrap();
+        replace(&path, text.replace("mink-identity 1", "mink-identity 2").as_bytes());
     })
     .await;
 }
 
+/// A node that cannot read what a newer one acked must not take it for damaged, and commit it as lost (I1).
 #[tokio::test]
-async fn a_wal_object_of_a_newer_format_is_refused() {
+async fn i1_a_wal_object_of_a_newer_format_is_refused() {
     refused_after(|data| {
         let last = setup::wal_objects(&data.join("objects")).pop().unwrap();
         put_byte(&last, 8, 2);
     })
     .await;
-}
-
-#[tokio::test]
-async fn a_database_of_a_newer_format_is_refused() {
-    // SQLite keeps `user_version` as a big-endian integer at byte 60.
-    refused_after(|data| put_byte(&data.join("meta.db"), 63, 2)).await;
 }
 
 #[test]

@@ -463,6 +463,7 @@ pub(super) fn config() -> KafkaConfig {
         auto_create: true,
         default_partitions: 2,
         request_permits: BytePermits::new(256 << 20),
+        large_request_permits: BytePermits::new(256 << 20),
         answer_permits: BytePermits::new(256 << 20),
         drain_timeout: Duration::from_secs(30),
     }

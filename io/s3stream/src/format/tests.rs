@@ -1,3 +1,4 @@
+//! The format: golden bytes, every cut and every flipped bit, hostile counts.
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

@@ -1,3 +1,4 @@
+//! Reading: whole batches from the one asked for, checksums, missing and lost objects, recovery of a bucket.
 use std::time::Duration;
 
 use mink_object::{FaultAnswer, ObjectKey, ObjectStore, Op, Span};

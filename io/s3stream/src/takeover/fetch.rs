@@ -12,7 +12,9 @@ use mink_types::{ObjectId, ObjectKey, WalNumber};
 use super::{RecoveredObject, Takeover};
 use crate::create::Pause;
 use crate::error::{Error, ErrorKind};
-use crate::format::{Footer, HEADER_BYTES, Header, ObjectKind, Sealer, TAIL_BYTES, Tail, split_end};
+use crate::format::{
+    Footer, FormatError, HEADER_BYTES, Header, ObjectKind, Sealer, TAIL_BYTES, Tail, split_end,
+};
 
 /// Objects up to this length are read whole, in one request; of longer ones only the ends.
 const WHOLE_BYTES_MAX: u64 = 1 << 20;
@@ -96,6 +98,10 @@ impl Takeover {
                     header.cluster
                 );
                 return Err(Error::new(ErrorKind::Stale, what));
+            }
+            // What a newer version acked is not for this one to call lost (I1): stop, and let a person upgrade.
+            Err(error @ FormatError::Version { .. }) => {
+                return Err(Error::corrupt(self.object(number), error));
             }
             Err(error) => return damaged(error.to_string()),
         };

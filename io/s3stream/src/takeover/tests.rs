@@ -1,3 +1,4 @@
+//! Takeovers: the walk over each kind of hole, seals, adoption, histories of owners that die, stall and live on.
 use std::collections::BTreeSet;
 use std::time::Duration;
 

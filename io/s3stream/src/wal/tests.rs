@@ -1,3 +1,4 @@
+//! The WAL writer: cuts, order of acks, outcomes of PUTs, back-pressure, flush and trim.
 use std::collections::BTreeSet;
 use std::time::Duration;
 
