@@ -9,7 +9,7 @@ use crate::takeover::Taker;
 use futures::channel::mpsc;
 use mink_metadata::State;
 use mink_object::ObjectStore;
-use mink_router::{ShardIndex, shard_of};
+use mink_router::{BytePermits, ShardIndex, shard_of};
 use mink_rt::Service;
 use mink_shard::{Control, ShardHandle};
 use mink_sql::Metadata;
@@ -36,6 +36,8 @@ pub(crate) struct Context {
     pub(crate) opened: Opened,
     /// Set once when the node begins to drain: it opens nothing and creates nothing any more.
     pub(crate) draining: AtomicBool,
+    /// Bytes that searches by time may inflate to, over all clients: they wait for one another (K-29, I20).
+    pub(crate) inflating: BytePermits,
     /// What was found lost or damaged when chains were taken over.
     pub(crate) lost: Mutex<Vec<String>>,
     pub(crate) ends: mpsc::Sender<NodeEnd>,

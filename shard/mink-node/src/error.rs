@@ -24,6 +24,10 @@ pub enum StartError {
         "the metadata database is at row {database}, but the WAL of incarnation {incarnation} was written at row {witness}: the database has lost acked commands; restore it, or run `mink metadata recover`"
     )]
     DatabaseBehind { database: LogIndex, witness: LogIndex, incarnation: Incarnation },
+    #[error(
+        "row {index} of the metadata database is not the one under which the WAL of incarnation {incarnation} was written: the database has lost acked commands, or belongs to another history; restore the right one, or run `mink metadata recover`"
+    )]
+    DatabaseDiffers { index: LogIndex, incarnation: Incarnation },
     #[error("taking over from incarnation {incarnation}: {what}")]
     Takeover { incarnation: Incarnation, what: String },
     #[error("this node was fenced while it started: another process runs under the same --node-id")]

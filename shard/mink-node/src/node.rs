@@ -23,7 +23,7 @@ use mink_api::{Admin, LogSource};
 use mink_coordinator::{Facts, Step, plan};
 use mink_metadata::{Answer, Command, CommandResult, FEATURE_LEVEL_MAX, RefusalKind, Registration};
 use mink_object::{ProbeVerdict, probe};
-use mink_router::ShardIndex;
+use mink_router::{BytePermits, ShardIndex};
 use mink_rt::{Cores, CoresConfig, Runtime, Service, Task};
 use mink_shard::{Control, Inbox, LogFold, ShardConfig, ShardHandle, ShardParts, shard};
 use mink_sql::{Metadata, ROWS_KEPT_DEFAULT};
@@ -77,6 +77,8 @@ impl Node {
         });
         let (shards, cores) = start_shards(&config, runtime, &wal, &reader)?;
         let ids = ProducerIds::new(chain.incarnation, config.limits.producer_ids_per_second, service.now());
+        // One search at a time may need the most that a batch inflates to; small batches go side by side.
+        let inflating = BytePermits::new(u64::from(config.limits.inflated_bytes_max));
         let context = Arc::new(Context {
             config,
             service: service.clone(),
@@ -89,6 +91,7 @@ impl Node {
             lease,
             opened: Opened::default(),
             draining: AtomicBool::new(false),
+            inflating,
             lost: Mutex::default(),
             ends,
         });

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::future::{join_all, select_all};
 use mink_api::{Found, LogSource};
-use mink_record::kafka::{BatchHeader, RecordTime, first_at_or_after, max_timestamp_record};
+use mink_record::kafka::{BatchHeader, Codec, RecordTime, first_at_or_after, max_timestamp_record};
 use mink_router::{
     Append, AppendTicket, BytePermit, Located, Lost, Position, Read, ReadError, Reads, ReadsAnswer, Request,
     Watch, WatchedOffset, append_reply, reply, shard_of,
@@ -151,7 +151,14 @@ impl NodeSource {
         log_start: Offset,
     ) -> Result<Option<RecordTime>, ReadError> {
         let inflated_max = usize::try_from(self.0.config.limits.inflated_bytes_max).unwrap_or(usize::MAX);
+        // What it inflates to is not known before; the header's count of records bounds only their number. So a compressed batch takes
+        // the whole budget, and one that is not takes what it is.
+        let compressed =
+            BatchHeader::parse(&batch).is_ok_and(|header| header.attributes.codec() != Codec::None);
+        let bytes = if compressed { self.0.inflating.total_bytes() } else { batch.len() as u64 };
+        let permit = self.0.inflating.take(bytes).await;
         let search = move || {
+            let _permit = permit;
             let header = BatchHeader::parse(&batch)?;
             match position {
                 Position::AtOrAfter(target) => first_at_or_after(&header, batch, target.0, inflated_max),

@@ -11,7 +11,7 @@ use mink_metadata::{BucketOpening, Command, CommandResult, RefusalKind, State, T
 use mink_object::ObjectStore;
 use mink_rt::Service;
 use mink_sql::Metadata;
-use mink_types::{BucketId, ClusterUuid, Incarnation, WalChain};
+use mink_types::{BucketId, ClusterUuid, Incarnation, LogIndex, WalChain, Witness};
 use s3stream::{Adoption, BucketView, ErrorKind, Reader, Recovered, Takeover};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -112,7 +112,7 @@ impl Taker<'_> {
             ErrorKind::Retry => Walk::Again(error.to_string()),
             _ => fail(error.to_string()),
         })?;
-        check_witness(incarnation, &state, &recovered)?;
+        self.check_witness(incarnation, &state, &recovered).await?;
         // The footers of what is adopted were just read: the recovery of each bucket need not read them again.
         self.reader.remember(&recovered);
         let adoption = recovered.adopt(|bucket| hanging.get(bucket).copied());
@@ -125,6 +125,31 @@ impl Taker<'_> {
             .collect();
         let from = TakenOver { incarnation, seal: recovered.seal };
         Ok((from, buckets, losses(&recovered, &adoption)))
+    }
+
+    /// I13: a WAL object was written when the database had the row that its header names. Rows that this process has appended since
+    /// must not pass for it, so it is the row's hash that counts. A row that was truncated lies below a snapshot, which was compared
+    /// when the log was loaded.
+    async fn check_witness(
+        &self,
+        incarnation: Incarnation,
+        state: &State,
+        recovered: &Recovered,
+    ) -> Result<(), Walk> {
+        let Witness { index, hash } = recovered.highest_witness;
+        if index > state.witness().index {
+            let database = state.witness().index;
+            return Err(Walk::Final(StartError::DatabaseBehind { database, witness: index, incarnation }));
+        }
+        let Some(before) = index.0.checked_sub(1) else { return Ok(()) };
+        let rows = self.config.log.read_after(LogIndex(before), 1).await;
+        let rows = rows.map_err(|error| Walk::Again(error.to_string()))?;
+        match rows.first().filter(|row| row.index == index) {
+            Some(row) if row.hash != hash => {
+                Err(Walk::Final(StartError::DatabaseDiffers { index, incarnation }))
+            }
+            _ => Ok(()),
+        }
     }
 
     async fn adopt(&self, recovered: &Recovered, adoption: &Adoption) -> Result<(), Walk> {
@@ -151,15 +176,6 @@ impl Taker<'_> {
     async fn submit(&self, command: Command) -> Result<CommandResult, StartError> {
         self.metadata.submit(command).await.map_err(|error| StartError::Metadata(error.to_string()))
     }
-}
-
-/// I13: a WAL object that names a later row than the database has was written when the database had that row.
-fn check_witness(incarnation: Incarnation, state: &State, recovered: &Recovered) -> Result<(), Walk> {
-    let (database, witness) = (state.witness().index, recovered.highest_witness.index);
-    if witness <= database {
-        return Ok(());
-    }
-    Err(Walk::Final(StartError::DatabaseBehind { database, witness, incarnation }))
 }
 
 /// Why a walk did not come to its end.

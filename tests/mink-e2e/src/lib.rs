@@ -32,6 +32,8 @@ mod lost_answers;
 #[cfg(test)]
 mod lost_object;
 #[cfg(test)]
+mod lost_rows;
+#[cfg(test)]
 mod pauses;
 #[cfg(test)]
 mod producers;

