@@ -63,7 +63,11 @@ pub(crate) fn crowded(config: NodeConfig) -> NodeConfig {
 /// A node on a bucket of its own.
 pub(crate) async fn node_on_s3(folder: &Folder, store: &SeaweedFs, name: &str) -> NodeConfig {
     let bucket = store.bucket(name).await.unwrap();
-    node(folder).storage(&format!("s3://{bucket}/e2e")).envs(&store.env())
+    // The first start probes the store: 64 creators in 4 races, whose losers this server lets wait by the second.
+    node(folder)
+        .storage(&format!("s3://{bucket}/e2e"))
+        .envs(&store.env())
+        .ready_within(Duration::from_secs(90))
 }
 
 /// Whether the long forms are asked for.

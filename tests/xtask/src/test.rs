@@ -19,20 +19,72 @@ struct Step {
     name: &'static str,
     program: &'static str,
     arguments: &'static [&'static str],
+    needs_s3: bool,
 }
 
 const STEPS: &[Step] = &[
-    Step { name: "format", program: "cargo", arguments: &["fmt", "--all", "--check"] },
+    Step { name: "format", program: "cargo", arguments: &["fmt", "--all", "--check"], needs_s3: false },
     Step {
         name: "lint",
         program: "cargo",
         arguments: &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"],
+        needs_s3: false,
     },
-    Step { name: "build", program: "cargo", arguments: &["build", "--workspace", "--all-targets"] },
-    Step { name: "parts", program: "tests/parts/install", arguments: &[] },
+    Step {
+        name: "build",
+        program: "cargo",
+        arguments: &["build", "--workspace", "--all-targets"],
+        needs_s3: false,
+    },
+    Step { name: "parts", program: "tests/parts/install", arguments: &[], needs_s3: false },
     // All packages at once, as in the build: another selection would give the libraries other features and build them anew.
-    Step { name: "tests", program: "cargo", arguments: &["test", "--workspace", "--no-fail-fast"] },
+    Step {
+        name: "tests",
+        program: "cargo",
+        arguments: &["test", "--workspace", "--no-fail-fast"],
+        needs_s3: true,
+    },
 ];
+
+/// The S3 server that the store's conformance tests use. Stopped, with its folder, when this process is gone.
+fn start_s3() -> Result<Vec<(&'static str, String)>, String> {
+    let folder = std::env::temp_dir().join(format!("mink-xtask-{}", std::process::id()));
+    let port = free_ports().ok_or("no free ports for the S3 server")?;
+    let started = Command::new("tests/parts/seaweedfs-up")
+        .arg(&folder)
+        .arg(port.to_string())
+        .env("MINK_PARTS_OWNER", std::process::id().to_string())
+        .status()
+        .map_err(|error| error.to_string())?;
+    match started.code() {
+        Some(0) => {}
+        // It has said what it lacks; the tests that need it skip by name.
+        Some(SKIPPED) => return Ok(Vec::new()),
+        _ => return Err(format!("the S3 server did not start: {started}")),
+    }
+    let endpoint = format!("http://127.0.0.1:{port}");
+    let ready = Command::new("tests/parts/s3-tool").args([&endpoint, "ready", "conformance"]).status();
+    match ready {
+        Ok(status) if status.success() => Ok(vec![
+            ("MINK_TEST_S3_URL", "s3://conformance/tests".into()),
+            ("AWS_ENDPOINT_URL", endpoint),
+            ("AWS_ACCESS_KEY_ID", "ci".into()),
+            ("AWS_SECRET_ACCESS_KEY", "ci-secret-key".into()),
+            ("AWS_REGION", "us-east-1".into()),
+        ]),
+        other => Err(format!("the S3 server is not ready: {other:?}")),
+    }
+}
+
+/// Exit code of a part that this machine cannot have.
+const SKIPPED: i32 = 77;
+
+/// The first of a run of ports that are free now.
+fn free_ports() -> Option<u16> {
+    const RUN: u16 = 20;
+    let free = |port: u16| std::net::TcpListener::bind(("127.0.0.1", port)).is_ok();
+    (0..100).map(|n| 33_000 + n * RUN).find(|base| (0..RUN).all(|n| free(base + n)))
+}
 
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     let started = Instant::now();
@@ -41,9 +93,13 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
         if options.only.as_ref().is_some_and(|text| !step.name.contains(text.as_str())) {
             continue;
         }
+        let mut variables = Vec::new();
+        if step.needs_s3 {
+            variables = start_s3().map_err(|error| failure(step.name, &error, &times))?;
+        }
         println!("== {}: {} {}", step.name, step.program, step.arguments.join(" "));
         let began = Instant::now();
-        let ended = Command::new(step.program).args(step.arguments).status();
+        let ended = Command::new(step.program).args(step.arguments).envs(variables).status();
         times.push((step.name, began.elapsed()));
         match ended {
             Ok(status) if status.success() => {}
