@@ -17,7 +17,7 @@ async fn round_trips(name: &str, codecs: &[&str], full: &str) {
         return;
     }
     let folder = Folder::new();
-    let mut node = setup::crowded(setup::node(&folder)).start().await.unwrap();
+    let mut node = setup::node(&folder).start().await.unwrap();
     let kafka = node.kafka().to_owned();
     for (number, codec) in codecs.iter().enumerate() {
         let count = if setup::is_long() || *codec == full { ROWS } else { SAMPLE };
@@ -88,7 +88,7 @@ async fn each_client_reads_what_another_wrote() {
         }
     }
     let folder = Folder::new();
-    let node = setup::crowded(setup::node(&folder)).start().await.unwrap();
+    let node = setup::node(&folder).start().await.unwrap();
     let kafka = node.kafka().to_owned();
     let common = ["--bootstrap", &kafka, "--topic", "shared", "--count", "5000"];
     let produce = [&["produce"][..], &common, &["--partitions", "3", "--codec", "zstd"]].concat();

@@ -83,7 +83,8 @@ async fn i_1_sync_link_sync_the_directory_then_answer() {
     let folder = Folder::new();
     let trace_path = folder.join("trace");
     // Each traced call costs two stops.
-    let config = setup::crowded(setup::node(&folder)).program(traced_mink(&folder, &strace, &trace_path));
+    let config =
+        setup::often_stopped(setup::node(&folder)).program(traced_mink(&folder, &strace, &trace_path));
     let node = config.start().await.unwrap();
     let mut wire = Wire::connect(node.kafka()).await;
     wire.create_topic("t", 1).await;

@@ -17,7 +17,7 @@ const ALIVE_MS_MAX: u64 = 1_000;
 async fn kills_lose_nothing(config: NodeConfig, folder: &Folder) {
     let rounds = setup::rounds(ROUNDS);
     // Flushes, trims and takeovers of adopted objects all happen within the rounds.
-    let config = setup::crowded(config).flag("--wal-flush-age", "700ms").flag("--deletion-grace", "1s");
+    let config = config.flag("--wal-flush-age", "700ms").flag("--deletion-grace", "1s");
     let mut node = config.start_on_fixed_ports().await.unwrap();
     let kafka = node.kafka().to_owned();
     let plan = Plan { topic: "exact", partitions: 4, producers: 2, idempotent: true, rate: 400, count: None };

@@ -15,7 +15,7 @@ async fn p_11_four_producers_and_a_node_that_pauses() {
         return;
     }
     let folder = Folder::new();
-    let config = setup::crowded(setup::node(&folder)).allow_line("parked core does not wake");
+    let config = setup::often_stopped(setup::node(&folder));
     let mut node = config.start_on_fixed_ports().await.unwrap();
     let kafka = node.kafka().to_owned();
     let plan =

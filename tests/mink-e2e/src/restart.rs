@@ -83,7 +83,7 @@ async fn a_drain_under_load_loses_nothing() {
         return;
     }
     let folder = Folder::new();
-    let mut node = setup::crowded(setup::node(&folder)).start_on_fixed_ports().await.unwrap();
+    let mut node = setup::node(&folder).start_on_fixed_ports().await.unwrap();
     let kafka = node.kafka().to_owned();
     let plan =
         Plan { topic: "exact", partitions: 4, producers: 2, idempotent: true, rate: 1000, count: None };
