@@ -62,9 +62,9 @@ struct ProduceArgs {
     /// Make the table with so many partitions if there is none
     #[arg(long, value_name = "N", default_value_t = 4)]
     partitions: i32,
-    /// Records in all
-    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
-    records: u64,
+    /// Records in all [default: 1000000, or as many as go in --duration]
+    #[arg(long, value_name = "N")]
+    records: Option<u64>,
     /// Bytes of each record's value
     #[arg(long, value_name = "SIZE", default_value = "100")]
     record_bytes: Bytes,
@@ -131,11 +131,14 @@ pub(crate) async fn run(args: BenchArgs) -> Result<(), Failure> {
     }
 }
 
+/// Records of a load that says neither how many nor how long.
+const RECORDS: u64 = 1_000_000;
+
 async fn run_produce(args: &ProduceArgs) -> Result<(), Failure> {
     let client = args.common.kafka.connect().await?;
     let load = produce_load(args)?;
     make_topic(&client, &load.topic, args).await?;
-    let bar = bar(Some(args.records));
+    let bar = bar(args.records.or(args.duration.is_none().then_some(RECORDS)));
     let ended = measured(&args.common, &bar, |progress| {
         let (client, load) = (client.clone(), load.clone());
         async move { produce(&client, &load, &progress).await }
@@ -163,7 +166,7 @@ fn produce_load(args: &ProduceArgs) -> Result<ProduceLoad, Failure> {
     Ok(ProduceLoad {
         topic: topic(&args.table),
         record_bytes,
-        records: args.records,
+        records: args.records.unwrap_or(if args.duration.is_some() { u64::MAX } else { RECORDS }),
         duration: args.duration,
         rate: args.rate,
         connections: args.connections,

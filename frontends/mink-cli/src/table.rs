@@ -125,11 +125,10 @@ fn buckets(table: &Value) -> &[Value] {
 }
 
 fn list(answer: &Value, form: Form) -> Result<(), Failure> {
-    let mut printer = printer(form, &["table", "kind", "log_format", "buckets", "committed_records"])?;
+    let mut printer = printer(form, &["table", "kind", "log_format", "buckets", "records"])?;
     for table in answer.as_array().into_iter().flatten() {
         let number = |bucket: &Value, name| bucket.get(name).and_then(Value::as_u64).unwrap_or(0);
-        let records =
-            |bucket: &Value| number(bucket, "committed_end").saturating_sub(number(bucket, "log_start"));
+        let records = |bucket: &Value| number(bucket, "end").saturating_sub(number(bucket, "log_start"));
         printer.row(vec![
             field(table, "table"),
             field(table, "kind"),
@@ -153,7 +152,7 @@ fn describe(answer: &Value, table: &TablePath, form: Form) -> Result<(), Failure
             writeln!(out, "  {} = {}", part(0), part(1))?;
         }
     }
-    let columns = &["bucket", "node", "epoch", "log_start", "committed_end", "objects"];
+    let columns = &["bucket", "node", "epoch", "log_start", "end", "committed_end", "objects"];
     let mut printer = printer(form, columns)?;
     for bucket in buckets(answer) {
         printer.row(columns.iter().map(|column| field(bucket, column)).collect())?;

@@ -3,7 +3,7 @@
 //! Lives on: the service runtime.
 use crate::node::NotUp;
 use crate::server::Node;
-use crate::view::{StatusView, TableView};
+use crate::view::{StatusView, TableView, ends};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -104,8 +104,9 @@ pub(crate) async fn drop_database(
 }
 
 pub(crate) async fn tables(State(node): State<Node>) -> Result<Json<Vec<TableView>>, Failure> {
-    let state = node.admin()?.state();
-    Ok(Json(state.tables().map(|table| TableView::new(&state, table)).collect()))
+    let admin = node.admin()?;
+    let (state, ends) = (admin.state(), ends(&admin.status().await));
+    Ok(Json(state.tables().map(|table| TableView::new(&state, table, &ends)).collect()))
 }
 
 fn path(database: &str, table: &str) -> Result<TablePath, NameError> {
@@ -116,8 +117,10 @@ pub(crate) async fn table(
     State(node): State<Node>,
     Path((database, table)): Path<(String, String)>,
 ) -> Result<Json<TableView>, Failure> {
-    let (state, path) = (node.admin()?.state(), path(&database, &table)?);
-    state.table_at(&path).map(|table| Json(TableView::new(&state, table))).ok_or_else(|| no_table(&path))
+    let (admin, path) = (node.admin()?, path(&database, &table)?);
+    let (state, ends) = (admin.state(), ends(&admin.status().await));
+    let table = state.table_at(&path).ok_or_else(|| no_table(&path))?;
+    Ok(Json(TableView::new(&state, table, &ends)))
 }
 
 #[derive(Debug, Deserialize)]

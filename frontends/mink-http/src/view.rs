@@ -3,7 +3,9 @@
 //! Lives on: the service runtime.
 use mink_api::NodeStatus;
 use mink_metadata::{State, Table};
+use mink_types::{BucketId, Offset};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 #[derive(Debug, Serialize)]
 pub(crate) struct StatusView {
@@ -92,8 +94,19 @@ pub(crate) struct TableBucketView {
     node: Option<u32>,
     epoch: u32,
     log_start: u64,
+    /// Where the next record goes, as far as the node that answers knows: it serves the bucket, or knows what is committed.
+    end: u64,
+    /// Offsets below it lie in objects; those from it on in the WAL.
     committed_end: u64,
     objects: usize,
+}
+
+/// The ends of the buckets that a node serves.
+pub(crate) type Ends = BTreeMap<BucketId, Offset>;
+
+/// What a node's status says of them.
+pub(crate) fn ends(status: &NodeStatus) -> Ends {
+    status.buckets.iter().filter_map(|bucket| Some((bucket.bucket, bucket.high_watermark?))).collect()
 }
 
 /// `-1` where there is no bound, as users type it.
@@ -102,7 +115,7 @@ fn bound(value: Option<u64>) -> String {
 }
 
 impl TableView {
-    pub(crate) fn new(state: &State, table: &Table) -> TableView {
+    pub(crate) fn new(state: &State, table: &Table, ends: &Ends) -> TableView {
         let buckets = table.bucket_ids().filter_map(|id| {
             let bucket = state.bucket(&id)?;
             let owner = bucket.owner.and_then(|owner| state.incarnation(owner)).filter(|owner| !owner.fenced);
@@ -111,6 +124,7 @@ impl TableView {
                 node: owner.map(|owner| owner.node().0),
                 epoch: bucket.epoch.0,
                 log_start: bucket.start.0,
+                end: ends.get(&id).map_or(bucket.end, |end| *end.max(&bucket.end)).0,
                 committed_end: bucket.end.0,
                 objects: bucket.ranges.len(),
             })

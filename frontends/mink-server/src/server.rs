@@ -157,8 +157,8 @@ impl Server {
         tracing::info!(limit = ?self.drain_timeout, "draining; a second signal exits at once");
         tokio::select! {
             end = self.drain() => Ok(end),
-            _ = terminate.recv() => Ok(NodeEnd::DrainTimedOut),
-            _ = interrupt.recv() => Ok(NodeEnd::DrainTimedOut),
+            _ = terminate.recv() => Ok(NodeEnd::Hurried),
+            _ = interrupt.recv() => Ok(NodeEnd::Hurried),
         }
     }
 

@@ -47,6 +47,11 @@ pub enum NodeEnd {
     /// The time to drain ran out; what was acked is durable and a successor recovers it.
     #[error("the drain took longer than its time; the next start recovers the rest")]
     DrainTimedOut,
+    /// A second signal came while it drained.
+    #[error(
+        "a second signal ended the drain; what was acked is durable, and the next start recovers the rest"
+    )]
+    Hurried,
     /// Another process took over.
     #[error("fenced: {how}; another process serves as this node now")]
     Fenced { how: String },
