@@ -50,11 +50,8 @@ impl Count {
     }
 }
 
-/// By when the next bytes of a frame must have come.
-fn keeps_pace(begun: Instant, length: usize, read: usize) -> Instant {
-    if length <= BODY_BYTES_FIRST {
-        return begun + Duration::from_secs(u64::from(u32::MAX));
-    }
+/// By when the next bytes of a large frame must have come.
+fn keeps_pace(begun: Instant, read: usize) -> Instant {
     begun + LARGE_GRACE + Duration::from_millis(read as u64 * 1000 / LARGE_BYTES_PER_SECOND)
 }
 
@@ -184,7 +181,8 @@ impl<'a> FrameReader<'a> {
         check_size(&body, length)?;
         let begun = Instant::now();
         while body.len() < length {
-            let deadline = deadline.min(keeps_pace(begun, length, body.len()));
+            let pace = (length > BODY_BYTES_FIRST).then(|| keeps_pace(begun, body.len()));
+            let deadline = pace.map_or(deadline, |pace| pace.min(deadline));
             let missing = length - body.len();
             if body.len() == body.capacity() {
                 body.reserve(missing.min(body.len().max(1)));
