@@ -7,15 +7,21 @@
 //! See: docs/architecture.md
 #![forbid(unsafe_code)]
 
+mod compaction;
 mod garbage;
 mod placement;
 mod plan;
 mod retention;
+mod retention_clock;
 
+pub use compaction::{CompactionCause, CompactionJob, CompactionPolicy, Move, compaction};
 pub use garbage::{Keep, Sweep, wal_floor};
 pub use placement::live_nodes;
-pub use plan::{DELETE_OBJECTS_MAX, Facts, OPEN_BUCKETS_MAX, Step, Takeover, plan, takeover};
-pub use retention::expired_start;
+pub use plan::{
+    DELETE_OBJECTS_MAX, Facts, OPEN_BUCKETS_MAX, Step, Takeover, garbage, plan, sweep_again, takeover,
+};
+pub use retention::{Expiry, expired_start, expiry};
+pub use retention_clock::RetentionClock;
 
 #[cfg(test)]
 mod tests;

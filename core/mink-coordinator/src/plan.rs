@@ -73,16 +73,31 @@ pub fn plan(view: &State, me: Incarnation, facts: &Facts) -> Vec<Step> {
     }
     let free = free_share(view, &nodes, me);
     steps.extend(free.chunks(OPEN_BUCKETS_MAX).map(|buckets| Step::Open { buckets: buckets.to_vec() }));
-    if facts.collect {
-        let ripe: Vec<ObjectId> =
-            view.doomed().filter(|(_, at)| *at <= facts.grace_passed).map(|(id, _)| *id).collect();
-        steps.extend(
-            ripe.chunks(DELETE_OBJECTS_MAX).map(|objects| Step::Delete { objects: objects.to_vec() }),
-        );
-        let dead = view.incarnations().filter(|(id, state)| !state.swept && view.dead(*id));
-        steps.extend(dead.filter_map(|(id, _)| sweep(view, id)).map(Step::Sweep));
-    }
+    steps.extend(garbage(view, me, facts));
     steps
+}
+
+/// The part of [`plan`] that deletes: what the collector goes by, who need not look at every bucket.
+pub fn garbage(view: &State, me: Incarnation, facts: &Facts) -> Vec<Step> {
+    if !facts.collect || view.incarnation(me).is_none_or(|own| own.fenced) {
+        return Vec::new();
+    }
+    let mut steps = Vec::new();
+    let ripe: Vec<ObjectId> =
+        view.doomed().filter(|(_, at)| *at <= facts.grace_passed).map(|(id, _)| *id).collect();
+    steps.extend(ripe.chunks(DELETE_OBJECTS_MAX).map(|objects| Step::Delete { objects: objects.to_vec() }));
+    let dead = view.incarnations().filter(|(id, state)| !state.swept && view.dead(*id));
+    steps.extend(dead.filter_map(|(id, _)| sweep(view, id)).map(Step::Sweep));
+    steps
+}
+
+/// The chain after `after`, in turn, whose prefixes were cleaned once and are to be listed again: a PUT of a writer that stood still for
+/// long may have landed since (P-4, K-1: behind the seal, so nobody ever reads it). None if no chain was cleaned yet.
+pub fn sweep_again(view: &State, after: Incarnation) -> Option<Sweep> {
+    let cleaned = |from| view.incarnations_from(from).find(|(_, state)| state.swept).map(|(id, _)| id);
+    let next = cleaned(Incarnation(after.0.saturating_add(1))).or_else(|| cleaned(Incarnation(0)))?;
+    // Its seal is recorded, or its first sweep would have recorded it.
+    sweep(view, next).filter(|sweep| !sweep.keep.must_look())
 }
 
 /// An earlier life of my own node: two processes never act for one node, so it goes, whatever its heartbeat says.

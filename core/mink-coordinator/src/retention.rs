@@ -1,28 +1,52 @@
-//! What a bucket's log may forget by age and by size.
+//! What a bucket's log may forget by age and by size, and when to look again.
 //!
 //! Lives on: anywhere (pure).
-//! Invariants: goes by commit times alone (P-9: a range without one is young), and by whole ranges.
+//! Invariants: goes by commit times alone, and by whole ranges; P-9: a range of unknown time is young, unless one behind it is old, for
+//! then it is older still; P-12: only ranges of the metadata count, each once, whatever was tried to be uploaded; what is not committed
+//! is never dropped.
 use mink_metadata::Bucket;
 use mink_types::{CommitTime, Offset, TableOptions};
 
-/// The offset that the bucket's log should begin at, if that is further than now. Ranges go from the front: those whose last
-/// batch was committed longer ago than `table.log.ttl`, and those beyond `table.log.retention-bytes`.
-pub fn expired_start(bucket: &Bucket, options: &TableOptions, now: CommitTime) -> Option<Offset> {
-    let mut bytes: u64 = bucket.ranges.values().fold(0, |sum, range| sum.saturating_add(range.bytes));
+/// What retention has to do with one bucket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Expiry {
+    /// The offset that the log should begin at, if that is further than now.
+    pub start: Option<Offset>,
+    /// When more of it expires by age, if nothing else happens. Size needs no time: only a commit changes it.
+    pub due: Option<CommitTime>,
+}
+
+/// What of a bucket's log has expired at `now`. Ranges go from the front: those whose last batch was committed longer ago than
+/// `table.log.ttl`, and those beyond `table.log.retention-bytes`.
+pub fn expiry(bucket: &Bucket, options: &TableOptions, now: CommitTime) -> Expiry {
+    // Nothing is summed up where nothing is bounded: most buckets have no bound by size.
+    let mut bytes: u64 = match options.retention_bytes {
+        Some(_) => bucket.ranges.values().fold(0, |sum, range| sum.saturating_add(range.bytes)),
+        None => 0,
+    };
     let mut start = bucket.start;
     for range in bucket.ranges.values() {
-        let aged = options.log_ttl_ms.is_some_and(|ttl| {
-            let age = now.0.saturating_sub(range.last_commit_time.0);
-            range.last_commit_time.0 > 0 && u64::try_from(age).is_ok_and(|age| age > ttl)
-        });
         // As Kafka: a range goes only if what stays is still enough.
-        let rest = bytes.saturating_sub(range.bytes);
-        let beyond = options.retention_bytes.is_some_and(|most| rest >= most);
-        if !aged && !beyond {
-            break;
+        bytes = bytes.saturating_sub(range.bytes);
+        let beyond = options.retention_bytes.is_some_and(|most| bytes >= most);
+        let known = range.last_commit_time.0 > 0;
+        let dies = options.log_ttl_ms.map(|ttl| dies(range.last_commit_time, ttl));
+        if beyond || (known && dies.is_some_and(|dies| dies <= now)) {
+            start = range.end;
+        } else if known && dies.is_some() {
+            return Expiry { start: (start > bucket.start).then_some(start), due: dies };
         }
-        bytes = rest;
-        start = range.end;
+        // Of unknown time, or kept for ever: what lies behind it decides, by age or by size.
     }
-    (start > bucket.start).then_some(start)
+    Expiry { start: (start > bucket.start).then_some(start), due: None }
+}
+
+/// The offset that the bucket's log should begin at, if that is further than now.
+pub fn expired_start(bucket: &Bucket, options: &TableOptions, now: CommitTime) -> Option<Offset> {
+    expiry(bucket, options, now).start
+}
+
+/// The first moment at which a range is older than `ttl_ms`.
+fn dies(last_commit: CommitTime, ttl_ms: u64) -> CommitTime {
+    CommitTime(last_commit.0.saturating_add_unsigned(ttl_ms).saturating_add(1))
 }

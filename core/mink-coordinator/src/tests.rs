@@ -10,7 +10,10 @@ use mink_types::{
     ObjectId, Offset, RequestId, SessionId, TableOptions, TablePath, TableUuid, Timestamp, WalNumber,
 };
 
-use crate::{Facts, OPEN_BUCKETS_MAX, Step, expired_start, live_nodes, plan, takeover, wal_floor};
+use crate::{
+    Expiry, Facts, OPEN_BUCKETS_MAX, Step, expired_start, expiry, garbage, live_nodes, plan, sweep_again,
+    takeover, wal_floor,
+};
 
 struct Log(State);
 
@@ -292,7 +295,15 @@ fn p_9_retention_drops_whole_ranges_by_commit_time_and_size() {
         |ttl, bytes| TableOptions { log_ttl_ms: ttl, retention_bytes: bytes, ..TableOptions::default() };
     let start = |ttl, bytes, now| expired_start(&bucket, &options(ttl, bytes), CommitTime(now));
     assert_eq!(start(None, None, i64::MAX), None);
-    assert_eq!(start(Some(500), None, 10_000), None, "a range without a commit time is young");
+    assert_eq!(start(Some(500), None, 2_500), None, "a range without a commit time is young");
+    assert_eq!(start(Some(500), None, 2_501), Some(Offset(10)), "but older than an old one behind it");
+    assert_eq!(start(Some(500), Some(10), 0), Some(Offset(10)), "by size, whatever the time");
+    let due = |ttl, now| expiry(&bucket, &options(ttl, None), CommitTime(now));
+    let (first, second) = (CommitTime(2_501), CommitTime(3_501));
+    assert_eq!(due(Some(500), 0), Expiry { start: None, due: Some(first) });
+    assert_eq!(due(Some(500), 2_501), Expiry { start: Some(Offset(10)), due: Some(second) });
+    assert_eq!(due(Some(500), 3_501), Expiry { start: Some(Offset(15)), due: None });
+    assert_eq!(due(None, 3_501), Expiry::default());
     assert_eq!(start(None, Some(20), 0), Some(Offset(5)));
     assert_eq!(start(None, Some(21), 0), None, "what stays must be enough");
     let aged = log.done(&Command::RaiseStart {
@@ -306,4 +317,52 @@ fn p_9_retention_drops_whole_ranges_by_commit_time_and_size() {
     let start = |now| expired_start(&bucket, &options(Some(500), None), CommitTime(now));
     assert_eq!([2_500, 2_501, 3_501].map(start), [None, Some(Offset(10)), Some(Offset(15))]);
     assert_eq!(start(-5), None, "a clock before the commit forgets nothing");
+}
+
+#[test]
+fn p_4_cleaned_chains_are_listed_again_in_turn_and_keep_what_they_kept() {
+    let mut log = Log::new();
+    let lives: Vec<Incarnation> = (0..4).map(|_| log.register(1)).collect();
+    let me = lives[3];
+    assert_eq!(sweep_again(&log.0, Incarnation(0)), None);
+    for (seal, life) in (5..).zip(&lives[..3]) {
+        log.done(&Command::Fence { incarnation: *life, by: me });
+        let from = Some(TakenOver { incarnation: *life, seal: WalNumber(seal) });
+        log.done(&Command::Open { by: me, buckets: vec![], from });
+    }
+    for life in [lives[0], lives[2]] {
+        log.done(&Command::Swept { incarnation: life });
+    }
+    let turn = |after: Incarnation| sweep_again(&log.0, after).expect("some are cleaned");
+    let mut after = Incarnation(0);
+    let turns = [(); 4].map(|()| {
+        after = turn(after).incarnation;
+        after
+    });
+    assert_eq!(turns, [lives[0], lives[2], lives[0], lives[2]]);
+    assert_eq!(turn(Incarnation(u64::MAX)).incarnation, lives[0]);
+    let keep = turn(lives[0]).keep;
+    assert_eq!(keep.wal_numbers(), [WalNumber(7)].into());
+    assert!(!keep.keeps(log.wal(lives[2], 8), true), "a late PUT behind the seal");
+    assert!(keep.keeps(log.wal(lives[1], 0), false), "another chain's");
+}
+
+#[test]
+fn i14_a_fenced_node_deletes_nothing_and_a_plan_of_garbage_is_that_part_of_the_whole_plan() {
+    let mut log = Log::new();
+    let old = log.register(1);
+    let buckets = log.create("t", 3);
+    log.open(old);
+    log.commit(old, old, log.stream(old, 1), range(buckets[0], 1, 0, 5), None);
+    log.done(&Command::DropTable { id: buckets[0].table });
+    let facts = Facts { collect: true, grace_passed: log.0.witness().index, ..Facts::default() };
+    assert_eq!(garbage(&log.0, old, &facts).len(), 1);
+    let me = log.register(1);
+    log.done(&Command::Fence { incarnation: old, by: me });
+    assert_eq!(garbage(&log.0, old, &facts), []);
+    let facts = Facts { grace_passed: log.0.witness().index, ..facts };
+    let whole: Vec<Step> =
+        plan(&log.0, me, &facts).into_iter().filter(|step| !matches!(step, Step::TakeOver(_))).collect();
+    let part = garbage(&log.0, me, &facts);
+    assert_eq!((part.len(), &part), (2, &whole));
 }

@@ -42,6 +42,7 @@ pub const OFFERED: &[Offer] = &[
     offered(ApiKey::ApiVersions, 0, 4),
     offered(ApiKey::CreateTopics, 2, 7),
     offered(ApiKey::DeleteTopics, 1, 6),
+    offered(ApiKey::DeleteRecords, 0, 2),
     offered(ApiKey::InitProducerId, 0, 4),
     offered(ApiKey::DescribeConfigs, 1, 4),
 ];

@@ -1,9 +1,10 @@
-//! The clock that commit times are taken from: the wall clock, unless it leaps ahead.
+//! The clock that commit times are taken from: the wall clock, unless it leaps ahead or steps back.
 //!
 //! Lives on: one per core (pure; the caller reads the clocks).
 //! Owns: the last pair of readings.
 //! Invariants: a leap of the wall clock of more than an hour beyond the time that passed is never taken over: commit times
-//! never go back, so one wrong reading would let retention drop everything at once (DESIGN 2.8).
+//! never go back, so one wrong reading would let retention drop everything at once (DESIGN 2.8). Nor is a step back followed: a bucket
+//! whose commit times stood still meanwhile would hold records that look older than they are.
 use mink_types::CommitTime;
 use std::time::Duration;
 
@@ -30,8 +31,8 @@ struct Reading {
 
 impl CommitClock {
     /// The commit time for a wall clock reading (ms since 1970) and a monotonic one. While the wall clock is more than an hour
-    /// ahead, time goes on at the pace of the monotonic clock; a wall clock that steps back is followed, since a tablet never
-    /// goes back by itself.
+    /// ahead, or behind, time goes on at the pace of the monotonic clock. Take a first reading when the clock is made: it is what later
+    /// ones are judged by.
     pub fn read(&mut self, wall_ms: i64, uptime: Duration) -> (CommitTime, Option<ClockJump>) {
         let Some(last) = self.last else {
             let time = CommitTime(wall_ms);
@@ -41,7 +42,9 @@ impl CommitClock {
         let passed = uptime.saturating_sub(last.uptime);
         let expected = last.time.0.saturating_add(i64::try_from(passed.as_millis()).unwrap_or(i64::MAX));
         let ahead_ms = wall_ms.saturating_sub(expected);
-        if ahead_ms <= CLOCK_JUMP_MS_MAX {
+        if ahead_ms < 0 {
+            (CommitTime(expected), None)
+        } else if ahead_ms <= CLOCK_JUMP_MS_MAX {
             let time = CommitTime(wall_ms);
             self.last = Some(Reading { time, uptime });
             (time, None)
@@ -77,9 +80,13 @@ mod tests {
     }
 
     #[test]
-    fn a_step_back_is_followed() {
+    fn a_step_back_is_not_followed_and_heals() {
         let mut clock = CommitClock::default();
         clock.read(HOUR * 9, Duration::ZERO);
-        assert_eq!(clock.read(HOUR * 2, Duration::from_secs(1)), (CommitTime(HOUR * 2), None));
+        assert_eq!(clock.read(HOUR * 2, Duration::from_secs(1)), (CommitTime(HOUR * 9 + 1_000), None));
+        let idle = clock.read(HOUR * 5, Duration::from_hours(3));
+        assert_eq!(idle, (CommitTime(HOUR * 12), None), "an idle clock goes on, too");
+        let healed = clock.read(HOUR * 13 + 5, Duration::from_hours(4));
+        assert_eq!(healed, (CommitTime(HOUR * 13 + 5), None));
     }
 }

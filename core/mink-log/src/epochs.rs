@@ -3,11 +3,13 @@
 //! Lives on: anywhere (pure).
 //! Invariants: epochs and offsets rise together; the list is bounded, its oldest entries go first (I20).
 use mink_types::{BucketEpoch, Offset};
-use std::collections::VecDeque;
 
 /// Epochs that are remembered. An owner that changes every minute for a day stays below it; who asks for an older one is told
 /// the start of the oldest.
 pub const EPOCHS_REMEMBERED_MAX: usize = 4096;
+
+/// So many epochs take no more memory than they need.
+const FEW: usize = 8;
 
 /// The first offset that an epoch gave.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -17,17 +19,21 @@ pub struct EpochStart {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Epochs(VecDeque<EpochStart>);
+pub(crate) struct Epochs(Vec<EpochStart>);
 
 impl Epochs {
     /// Notes that `epoch` gave `start`; only the first time counts, and what contradicts the list is left out.
     pub(crate) fn note(&mut self, epoch: BucketEpoch, start: Offset) {
-        let new = self.0.back().is_none_or(|last| last.epoch < epoch && last.start <= start);
+        let new = self.0.last().is_none_or(|last| last.epoch < epoch && last.start <= start);
         if new {
             if self.0.len() >= EPOCHS_REMEMBERED_MAX {
-                self.0.pop_front();
+                self.0.remove(0);
             }
-            self.0.push_back(EpochStart { epoch, start });
+            if self.0.len() < FEW {
+                // Most buckets have one owner for a long time, and there are many of them.
+                self.0.reserve_exact(1);
+            }
+            self.0.push(EpochStart { epoch, start });
         }
     }
 

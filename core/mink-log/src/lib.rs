@@ -11,6 +11,7 @@ mod clock;
 mod epochs;
 mod error;
 mod producers;
+mod remembered;
 mod snapshot;
 mod tablet;
 

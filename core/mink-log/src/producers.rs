@@ -5,9 +5,9 @@
 //! Invariants: the table is a fold over the logged batches of idempotent producers and their commit times, so it is the same
 //! after any replay (T-9). A producer is forgotten in two ways only, both part of that fold: the log's commit time passed its last
 //! batch by the expiry, or the table was full and it had been idle for an hour.
+use crate::remembered::Remembered;
 use crate::{AppendRefused, SNAPSHOT_PRODUCERS_MAX};
 use mink_types::{CommitTime, Limits, Offset, ProducerEpoch, ProducerId, Sequence};
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Batches remembered for each producer: as many as clients keep in flight, as in Kafka (K-9).
 pub const WINDOW_BATCHES: usize = 5;
@@ -90,23 +90,24 @@ impl Placed {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Window {
     batches: [Placed; WINDOW_BATCHES],
-    len: usize,
+    /// At most [`WINDOW_BATCHES`]: a table holds very many windows.
+    len: u8,
 }
 
 impl Window {
     pub(crate) fn push(&mut self, placed: Placed) {
-        if self.len >= WINDOW_BATCHES {
+        if usize::from(self.len) >= WINDOW_BATCHES {
             self.batches.rotate_left(1);
-            self.len = WINDOW_BATCHES - 1;
+            self.len -= 1;
         }
-        if let Some(free) = self.batches.get_mut(self.len) {
+        if let Some(free) = self.batches.get_mut(usize::from(self.len)) {
             *free = placed;
             self.len += 1;
         }
     }
 
     pub(crate) fn as_slice(&self) -> &[Placed] {
-        self.batches.get(..self.len).unwrap_or_default()
+        self.batches.get(..usize::from(self.len)).unwrap_or_default()
     }
 }
 
@@ -130,6 +131,10 @@ impl Entry {
         self.window.as_slice().last().copied().unwrap_or_default()
     }
 
+    pub(crate) fn last_commit_time(&self) -> CommitTime {
+        self.last().commit_time
+    }
+
     fn next_sequence(&self) -> Sequence {
         let last = self.last();
         last.base_sequence.plus(last.count)
@@ -145,14 +150,12 @@ pub(crate) enum Verdict {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Producers {
     limits: ProducerLimits,
-    by_id: BTreeMap<ProducerId, Entry>,
-    /// The same producers by the commit time of their last batch: the one idle for longest comes first.
-    by_time: BTreeSet<(CommitTime, ProducerId)>,
+    remembered: Remembered,
 }
 
 impl Producers {
     pub(crate) fn new(limits: ProducerLimits) -> Producers {
-        Producers { limits, by_id: BTreeMap::new(), by_time: BTreeSet::new() }
+        Producers { limits, remembered: Remembered::new() }
     }
 
     /// Judges a batch that would get `commit_time`. `never_written` says that the log never held a record.
@@ -168,7 +171,7 @@ impl Producers {
             expected: Some(expected),
             found: claim.base_sequence,
         };
-        let Some(entry) = self.by_id.get(&claim.producer) else {
+        let Some(entry) = self.remembered.get(claim.producer) else {
             // K-10: a later batch must not overtake the producer's first; where there once was data, the producer may only be
             // forgotten, and refusing it would never end.
             if never_written && claim.base_sequence != Sequence(0) {
@@ -195,13 +198,13 @@ impl Producers {
     }
 
     fn check_room(&self, commit_time: CommitTime) -> Result<(), AppendRefused> {
-        let evictable = |&(last, _): &(CommitTime, ProducerId)| {
+        let evictable = |(last, _): (CommitTime, ProducerId)| {
             idle_ms(last, commit_time) > EVICTABLE_IDLE_MS.min(self.limits.expiry())
         };
-        if !self.limits.full(self.by_id.len()) || self.by_time.first().is_some_and(evictable) {
+        if !self.limits.full(self.len()) || self.remembered.oldest().is_some_and(evictable) {
             return Ok(());
         }
-        let producers = u32::try_from(self.by_id.len()).unwrap_or(u32::MAX);
+        let producers = u32::try_from(self.len()).unwrap_or(u32::MAX);
         Err(AppendRefused::TooManyProducers { producers })
     }
 
@@ -217,49 +220,43 @@ impl Producers {
             base_offset: batch.base_offset,
             commit_time: batch.commit_time,
         };
-        if let Some(entry) = self.by_id.get_mut(&stamp.producer) {
-            self.by_time.remove(&(entry.last().commit_time, stamp.producer));
-            if entry.epoch != stamp.epoch || entry.next_sequence() != stamp.base_sequence {
-                *entry = Entry { epoch: stamp.epoch, window: Window::default() };
-            }
-            entry.window.push(placed);
-        } else {
+        let known = self.remembered.get(stamp.producer).copied();
+        if known.is_none() {
             self.make_room(batch.commit_time);
-            let mut window = Window::default();
-            window.push(placed);
-            self.insert(stamp.producer, Entry { epoch: stamp.epoch, window });
         }
-        self.by_time.insert((batch.commit_time, stamp.producer));
+        let follows =
+            |entry: &Entry| entry.epoch == stamp.epoch && entry.next_sequence() == stamp.base_sequence;
+        let mut entry =
+            known.filter(follows).unwrap_or(Entry { epoch: stamp.epoch, window: Window::default() });
+        entry.window.push(placed);
+        self.remembered.put(stamp.producer, entry);
     }
 
     /// Forgets who was idle for longer than the expiry when the log reached `commit_time`.
     pub(crate) fn expire(&mut self, commit_time: CommitTime) {
-        while let Some(&(last, producer)) = self.by_time.first() {
+        while let Some((last, _)) = self.remembered.oldest() {
             if idle_ms(last, commit_time) <= self.limits.expiry() {
                 return;
             }
-            self.by_time.pop_first();
-            self.by_id.remove(&producer);
+            self.remembered.forget_oldest();
         }
     }
 
     /// After the limit was lowered the table may be above it: only the idle ones go.
     fn make_room(&mut self, commit_time: CommitTime) {
-        while self.limits.full(self.by_id.len()) {
-            let Some(&(last, producer)) = self.by_time.first() else {
+        while self.limits.full(self.len()) {
+            let Some((last, _)) = self.remembered.oldest() else {
                 return;
             };
             if idle_ms(last, commit_time) <= EVICTABLE_IDLE_MS {
                 return;
             }
-            self.by_time.pop_first();
-            self.by_id.remove(&producer);
+            self.remembered.forget_oldest();
         }
     }
 
     pub(crate) fn insert(&mut self, producer: ProducerId, entry: Entry) {
-        self.by_time.insert((entry.last().commit_time, producer));
-        self.by_id.insert(producer, entry);
+        self.remembered.put(producer, entry);
     }
 
     pub(crate) fn set_limits(&mut self, limits: ProducerLimits) {
@@ -267,12 +264,12 @@ impl Producers {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.by_id.len()
+        self.remembered.len()
     }
 
     /// In the order of ids.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ProducerId, &Entry)> {
-        self.by_id.iter().map(|(&producer, entry)| (producer, entry))
+        self.remembered.iter()
     }
 }
 

@@ -92,8 +92,10 @@ pub(crate) fn decode_or_new(
 
 pub(crate) fn encode(producers: &Producers, as_of: Offset, last_commit_time: CommitTime) -> Vec<u8> {
     let count = producers.len().min(SNAPSHOT_PRODUCERS_MAX);
-    let most = HEAD_BYTES + count * (PRODUCER_BYTES + WINDOW_BATCHES * BATCH_BYTES) + CHECKSUM_BYTES;
-    let mut out = Vec::with_capacity(most);
+    let batches: usize = producers.iter().take(count).map(|(_, entry)| entry.window.as_slice().len()).sum();
+    // Exactly: there is a snapshot of every bucket in memory.
+    let bytes = HEAD_BYTES + count * PRODUCER_BYTES + batches * BATCH_BYTES + CHECKSUM_BYTES;
+    let mut out = Vec::with_capacity(bytes);
     out.extend_from_slice(&MAGIC);
     out.extend_from_slice(&SNAPSHOT_VERSION.to_le_bytes());
     out.extend_from_slice(&0_u16.to_le_bytes());
@@ -114,6 +116,7 @@ pub(crate) fn encode(producers: &Producers, as_of: Offset, last_commit_time: Com
     }
     let checksum = crc32c::crc32c(&out);
     out.extend_from_slice(&checksum.to_le_bytes());
+    debug_assert_eq!(out.len(), bytes);
     out
 }
 

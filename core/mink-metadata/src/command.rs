@@ -31,6 +31,12 @@ pub enum Command {
     /// Makes offsets readable from objects, and trims the chain. Accepted or refused as a whole; ranges of dropped tables
     /// are skipped. `source` is `by`'s own chain, or a fenced one whose recovered entries these are.
     Commit { by: Incarnation, source: Incarnation, objects: Vec<CommittedObject>, trim: Option<WalNumber> },
+    /// Compaction: offsets of `by`'s live buckets move into new objects, bytes unchanged. Each new range covers exactly a run
+    /// of the bucket's neighbouring ranges that all lie in `replaced`, or the whole command is refused: of two compactions
+    /// that read the same objects the second changes nothing (T-18). What retention has dropped since is left out, and so are
+    /// dropped tables; a new object of which nothing is left is doomed at once. Replaced objects that lose their last range
+    /// are doomed. Feature level 2.
+    Rewrite { by: Incarnation, replaced: Vec<ObjectId>, objects: Vec<RewrittenObject> },
     /// Takes buckets that are free, or that hang on the fenced chain `from`, onto `by`'s chain; each epoch grows by one.
     /// Each bucket is judged by itself.
     Open { by: Incarnation, buckets: Vec<BucketOpening>, from: Option<TakenOver> },
@@ -114,6 +120,30 @@ pub struct CommittedRange {
     pub last_commit_time: CommitTime,
     /// Stored bytes of the range.
     pub bytes: u64,
+}
+
+/// A stream object of the author into which ranges are moved.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RewrittenObject {
+    pub id: ObjectId,
+    /// Length in bytes.
+    pub length: u64,
+    /// Length of the footer in bytes.
+    pub footer_length: u32,
+    /// CRC32C of the footer.
+    pub checksum: u32,
+    pub ranges: Vec<RewrittenRange>,
+}
+
+/// Offsets that are moved. Times and bytes of the new range follow from those that it replaces, so none are sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RewrittenRange {
+    pub bucket: BucketId,
+    /// The epoch at which the author owns the bucket. The batches may come from any epochs up to it: footers keep them.
+    pub epoch: BucketEpoch,
+    pub start: Offset,
+    /// Exclusive.
+    pub end: Offset,
 }
 
 /// A bucket to open, and the epoch it was seen at before the takeover's walk began.

@@ -10,6 +10,7 @@
 mod apply;
 mod command;
 mod error;
+mod ranges;
 mod result;
 mod row;
 mod snapshot;
@@ -17,15 +18,20 @@ mod state;
 mod wire;
 
 pub use command::{
-    BucketOpening, Command, CommittedObject, CommittedRange, Listener, NewTable, Registration, TakenOver,
+    BucketOpening, Command, CommittedObject, CommittedRange, Listener, NewTable, Registration,
+    RewrittenObject, RewrittenRange, TakenOver,
 };
 pub use error::{ApplyError, GroupError, SnapshotError};
+pub use ranges::{Iter, Ranges};
 pub use result::{Answer, CommandResult, Invalid, LimitKind, ObjectFault, Refusal, RefusalKind, Stale};
 pub use row::{Group, PAYLOAD_BYTES_MAX, ROW_COMMANDS_MAX, Row, row_hash};
 pub use state::{Bucket, Database, IncarnationState, Object, ObjectRange, Probe, SESSIONS_MAX, State, Table};
 
 /// The newest feature level that this version applies. The log's own level rises by `Command::RaiseFeatureLevel` only.
-pub const FEATURE_LEVEL_MAX: u32 = 1;
+pub const FEATURE_LEVEL_MAX: u32 = 2;
+
+/// The feature level from which `Command::Rewrite` is accepted.
+pub const FEATURE_LEVEL_REWRITE: u32 = 2;
 
 #[cfg(test)]
 mod tests;

@@ -136,6 +136,9 @@ pub enum Stale {
     End { committed: Offset },
     #[error("the bucket's epochs are used up")]
     EpochsUsedUp,
+    /// From this offset on, the ranges are not those that a rewrite read.
+    #[error("the ranges from {at} on are others by now")]
+    Ranges { at: Offset },
 }
 
 /// What is wrong with an object of a commit.
@@ -149,6 +152,8 @@ pub enum ObjectFault {
     Differs,
     #[error("the object's lengths contradict each other")]
     Lengths,
+    #[error("the object is lost, and what it held cannot be moved")]
+    Lost,
 }
 
 /// A bound of the log itself.

@@ -4,6 +4,9 @@
 //! Owns: every map below; only `apply` and `snapshot` change them.
 //! Invariants: I2 (a bucket's ranges are dense from its start to its end), I13 (epochs grow), I14 (`doomed` and `objects` are
 //! disjoint). Fields after `indexes` follow from the others and are not part of the digest.
+use std::sync::Arc;
+
+use imbl::ordmap::DiffItem;
 use imbl::{OrdMap, OrdSet};
 use mink_types::{
     BucketEpoch, BucketId, BucketIndex, ClusterUuid, CommitTime, DatabaseId, DatabaseName, Incarnation,
@@ -11,11 +14,18 @@ use mink_types::{
     TablePath, TableUuid, Timestamp, WalChain, WalNumber, Witness,
 };
 
-use crate::{CommandResult, FEATURE_LEVEL_MAX, Listener};
+use crate::{CommandResult, FEATURE_LEVEL_MAX, Listener, Ranges};
 
 /// Most sessions whose last results are kept. When a new one comes, the session whose last command is oldest goes (the
 /// smaller id first when two are equally old): every node forgets the same.
 pub const SESSIONS_MAX: usize = 10_000;
+
+/// What things take, with their keys and their share of a tree's nodes and indexes, in bytes; names of 24 letters.
+const TABLE_BYTES: usize = 440;
+const BUCKET_BYTES: usize = 190;
+const RANGE_BYTES: usize = 96;
+const OBJECT_BYTES: usize = 128;
+const SESSION_BYTES: usize = 512;
 
 /// Metadata of a cluster as of one index of its command log.
 #[derive(Clone, Debug)]
@@ -24,7 +34,8 @@ pub struct State {
     pub(crate) witness: Witness,
     pub(crate) feature_level: u32,
     pub(crate) databases: OrdMap<DatabaseName, Database>,
-    pub(crate) tables: OrdMap<TableId, Table>,
+    /// Shared: a tree's nodes have free places, and are copied when a neighbour changes.
+    pub(crate) tables: OrdMap<TableId, Arc<Table>>,
     pub(crate) buckets: OrdMap<BucketId, Bucket>,
     pub(crate) objects: OrdMap<ObjectId, Object>,
     pub(crate) doomed: OrdMap<ObjectId, LogIndex>,
@@ -39,8 +50,9 @@ pub struct State {
 pub(crate) struct Indexes {
     pub(crate) paths: OrdMap<TablePath, TableId>,
     pub(crate) uuids: OrdMap<TableUuid, TableId>,
-    /// (database, collision key, table): topics that Kafka would take for one lie side by side.
-    pub(crate) topics: OrdSet<(DatabaseName, String, TableId)>,
+    /// (database, collision key, table): topics that Kafka would take for one lie side by side. Only of names that another can
+    /// collide with.
+    pub(crate) topics: OrdSet<(DatabaseName, Arc<str>, TableId)>,
     pub(crate) hanging: OrdSet<(Incarnation, BucketId)>,
     pub(crate) session_ages: OrdSet<(LogIndex, SessionId)>,
 }
@@ -97,7 +109,7 @@ pub struct Bucket {
     /// Committed end: offsets below it lie in `ranges`, those from it on in the owner's chain.
     pub end: Offset,
     /// Where the committed offsets lie, by first offset: dense up to `end`.
-    pub ranges: OrdMap<Offset, ObjectRange>,
+    pub ranges: Ranges,
 }
 
 impl Bucket {
@@ -240,7 +252,7 @@ impl State {
 
     /// All tables, by id.
     pub fn tables(&self) -> impl Iterator<Item = &Table> {
-        self.tables.values()
+        self.tables.values().map(Arc::as_ref)
     }
 
     /// The tables of a database, by name.
@@ -251,22 +263,22 @@ impl State {
             .into_iter()
             .flat_map(|first| self.indexes.paths.range(first..))
             .take_while(move |(path, _)| path.database == *database)
-            .filter_map(|(_, id)| self.tables.get(id))
+            .filter_map(|(_, id)| self.table(*id))
     }
 
     /// A table by id.
     pub fn table(&self, id: TableId) -> Option<&Table> {
-        self.tables.get(&id)
+        self.tables.get(&id).map(Arc::as_ref)
     }
 
     /// A table by address.
     pub fn table_at(&self, path: &TablePath) -> Option<&Table> {
-        self.tables.get(self.indexes.paths.get(path)?)
+        self.table(*self.indexes.paths.get(path)?)
     }
 
     /// A table by Kafka's topic id.
     pub fn table_by_uuid(&self, uuid: &TableUuid) -> Option<&Table> {
-        self.tables.get(self.indexes.uuids.get(uuid)?)
+        self.table(*self.indexes.uuids.get(uuid)?)
     }
 
     /// The table that a Kafka topic name means: a table of the Kafka database first, then `database.table`.
@@ -279,6 +291,29 @@ impl State {
     /// All buckets, by id.
     pub fn buckets(&self) -> impl Iterator<Item = (&BucketId, &Bucket)> {
         self.buckets.iter()
+    }
+
+    /// The buckets that are new or other than in `before`, by id. What two views of one log share is passed over unseen.
+    pub fn buckets_since<'a>(
+        &'a self,
+        before: &'a State,
+    ) -> impl Iterator<Item = (&'a BucketId, &'a Bucket)> {
+        before.buckets.diff(&self.buckets).filter_map(|change| match change {
+            DiffItem::Add(id, bucket) | DiffItem::Update { new: (id, bucket), .. } => Some((id, bucket)),
+            DiffItem::Remove(..) => None,
+        })
+    }
+
+    /// What the state takes in memory, in bytes, by what each kind of thing takes on average.
+    pub fn memory_bytes(&self) -> u64 {
+        let ranges: usize =
+            self.objects.iter().map(|(_, object)| usize::try_from(object.ranges).unwrap_or(0)).sum();
+        let bytes = self.tables.len() * TABLE_BYTES
+            + self.buckets.len() * BUCKET_BYTES
+            + ranges * RANGE_BYTES
+            + (self.objects.len() + self.doomed.len()) * OBJECT_BYTES
+            + self.sessions.len() * SESSION_BYTES;
+        bytes as u64
     }
 
     /// Number of buckets of all tables.
@@ -294,6 +329,14 @@ impl State {
     /// All incarnations, oldest first.
     pub fn incarnations(&self) -> impl Iterator<Item = (Incarnation, &IncarnationState)> {
         self.incarnations.iter().map(|(id, state)| (*id, state))
+    }
+
+    /// The incarnations from `first` on, oldest first.
+    pub fn incarnations_from(
+        &self,
+        first: Incarnation,
+    ) -> impl Iterator<Item = (Incarnation, &IncarnationState)> {
+        self.incarnations.range(first..).map(|(id, state)| (*id, state))
     }
 
     /// An incarnation.

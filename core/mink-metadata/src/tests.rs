@@ -3,6 +3,7 @@ mod golden;
 mod model;
 mod names;
 mod ownership;
+mod rewrite;
 mod rows;
 mod sessions;
 
@@ -14,7 +15,7 @@ use mink_types::{
 
 use crate::{
     Answer, BucketOpening, Command, CommandResult, CommittedObject, CommittedRange, Group, Listener,
-    NewTable, Refusal, Registration, Row, State, TakenOver,
+    NewTable, Refusal, Registration, RewrittenObject, RewrittenRange, Row, State, TakenOver,
 };
 
 const CLUSTER: ClusterUuid = ClusterUuid([7; 16]);
@@ -192,4 +193,28 @@ pub(super) fn commit(
     trim: Option<u64>,
 ) -> Command {
     Command::Commit { by, source, objects: objects.to_vec(), trim: trim.map(WalNumber) }
+}
+
+/// Ranges as (bucket, epoch, start, end).
+pub(super) type Moved = (BucketId, u32, u64, u64);
+
+/// A rewrite of `replaced` into the objects with these counters.
+pub(super) fn rewrite(
+    by: Incarnation,
+    replaced: &[ObjectId],
+    chain: WalChain,
+    objects: &[(u64, &[Moved])],
+) -> Command {
+    let objects = objects.iter().map(|(counter, ranges)| RewrittenObject {
+        id: ObjectId::Stream { chain, counter: *counter },
+        length: 9_000,
+        footer_length: 300,
+        checksum: 0xc0de,
+        ranges: ranges.iter().map(|moved| moved_range(*moved)).collect(),
+    });
+    Command::Rewrite { by, replaced: replaced.to_vec(), objects: objects.collect() }
+}
+
+fn moved_range((bucket, epoch, start, end): Moved) -> RewrittenRange {
+    RewrittenRange { bucket, epoch: BucketEpoch(epoch), start: Offset(start), end: Offset(end) }
 }

@@ -1,8 +1,9 @@
 //! Names of databases, tables and clusters, checked when made (FEATURES section 1).
 //!
 //! Lives on: anywhere (pure).
-//! Invariants: a name that exists keeps the rules; names never become object keys or SQL text.
+//! Invariants: a name that exists keeps the rules; names never become object keys or SQL text. Clones share their bytes.
 use std::fmt;
+use std::sync::Arc;
 
 /// Longest name of a database or table, in bytes: Kafka's limit for topics.
 pub const NAME_BYTES_MAX: usize = 249;
@@ -49,7 +50,7 @@ macro_rules! name {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-        pub struct $name(String);
+        pub struct $name(Arc<str>);
 
         impl $name {
             /// The name as text.
@@ -98,8 +99,9 @@ impl TableName {
     }
 
     /// Kafka takes two topics whose names differ only in `.` and `_` for one (its metric names collide): this is what they share.
-    pub fn collision_key(&self) -> String {
-        self.0.replace('.', "_")
+    pub fn collision_key(&self) -> Arc<str> {
+        // Most names have no dot, and are their own key.
+        if self.0.contains('.') { self.0.replace('.', "_").into() } else { Arc::clone(&self.0) }
     }
 }
 

@@ -15,28 +15,35 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Where a node's administration is.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AdminAddress {
-    /// HTTP listener of a node: http://HOST:PORT
-    #[arg(long, env = "MINK_ADDR", value_name = "URL", default_value = "http://127.0.0.1:9180")]
+    /// HTTP listener of a node; http:// may stand before it
+    #[arg(long, env = "MINK_ADDR", value_name = "HOST:PORT", default_value = "127.0.0.1:9180")]
     pub(crate) addr: String,
 }
 
 impl AdminAddress {
-    /// The address with nothing behind the port.
+    /// `http://HOST:PORT`, with nothing behind the port.
     pub(crate) fn url(&self) -> Result<String, Failure> {
         let address = self.addr.trim_end_matches('/');
+        let refuse = |why: &str| Err(Failure::usage(format!("--addr {address}: {why}")));
         match address.split_once("://") {
             Some(("http", rest)) if !rest.is_empty() => Ok(address.to_owned()),
-            Some(("http" | "https", _)) => Err(Failure::usage(format!(
-                "--addr {address}: nodes speak plain HTTP; write http://HOST:PORT"
-            ))),
-            Some(("grpc", _)) | None => Err(Failure::usage(format!(
-                "--addr {address}: nodes of this version have no Flight listener; write http://HOST:PORT, the node's http= address"
-            ))),
-            Some((scheme, _)) => Err(Failure::usage(format!(
-                "--addr {address}: {scheme}:// is not known; write http://HOST:PORT"
-            ))),
+            None if names_a_port(address) => Ok(format!("http://{address}")),
+            Some(("http", _)) | None => refuse("write HOST:PORT, the node's http= address"),
+            Some(("https", _)) => refuse("nodes speak plain HTTP; write HOST:PORT, the node's http= address"),
+            Some(("grpc", _)) => refuse(
+                "nodes of this version have no Flight listener; write HOST:PORT, the node's http= address",
+            ),
+            Some((scheme, _)) => {
+                refuse(&format!("{scheme}:// is not known; write HOST:PORT, the node's http= address"))
+            }
         }
     }
+}
+
+/// Whether it is HOST:PORT. Without a port a client would go to port 80, where no node listens.
+fn names_a_port(address: &str) -> bool {
+    let parts = address.rsplit_once(':');
+    parts.is_some_and(|(host, port)| !host.is_empty() && !host.contains('/') && port.parse::<u16>().is_ok())
 }
 
 /// Where records go in and out.
@@ -70,12 +77,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_http_and_others_are_refused_in_words() {
+    fn addresses_are_http_with_or_without_saying_so_and_others_are_refused_in_words() {
         let url = |addr: &str| AdminAddress { addr: addr.into() }.url();
-        assert_eq!(url("http://127.0.0.1:9180/"), Ok("http://127.0.0.1:9180".into()));
-        for refused in ["grpc://127.0.0.1:9123", "127.0.0.1:9123", "https://a:1", "ftp://a", "http://"] {
+        for (address, expected) in [
+            ("http://127.0.0.1:9180/", "http://127.0.0.1:9180"),
+            ("127.0.0.1:9180", "http://127.0.0.1:9180"),
+            ("localhost:9180/", "http://localhost:9180"),
+            ("[::1]:9180", "http://[::1]:9180"),
+        ] {
+            assert_eq!(url(address), Ok(expected.into()));
+        }
+        for refused in [
+            "grpc://127.0.0.1:9123",
+            "box",
+            ":9180",
+            "box:port",
+            "a/b:1",
+            "https://a:1",
+            "ftp://a",
+            "http://",
+        ] {
             let Err(Failure::Usage(words)) = url(refused) else { panic!("{refused} is taken") };
-            assert!(words.contains("http://HOST:PORT"), "{words}");
+            assert!(words.contains("write HOST:PORT"), "{words}");
         }
     }
 

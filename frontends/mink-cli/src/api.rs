@@ -47,7 +47,7 @@ impl Api {
         }
         let unreachable = |error: reqwest::Error| {
             Failure::failed(format!(
-                "HTTP listener at {}: {}; is a node running there? `mink serve` starts one, --addr http://HOST:PORT names another",
+                "HTTP listener at {}: {}; is a node running there? `mink serve` starts one, --addr HOST:PORT names another",
                 self.url,
                 innermost(&error)
             ))

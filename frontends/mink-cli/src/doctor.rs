@@ -14,7 +14,7 @@ use std::ffi::OsString;
 const EXAMPLES: &str = "\
 Examples:
   mink doctor
-  mink doctor --addr http://box:9180 --kafka box:9092
+  mink doctor --addr box:9180 --kafka box:9092
   mink doctor --no-write --output json
   mink doctor --storage s3://bucket/prefix
 

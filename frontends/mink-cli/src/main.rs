@@ -15,6 +15,7 @@ mod demo;
 mod doctor;
 mod failure;
 mod form;
+mod hints;
 mod histogram;
 mod metadata;
 mod metrics;
@@ -24,15 +25,24 @@ mod read;
 mod table;
 mod write;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use cli::{Cli, Command};
 use failure::Failure;
-use mink_server::LogFormat;
+use mink_server::{LogFormat, check_environment, known_variables};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(error),
+    };
+    // Completions are made when a shell starts; that must not end at a variable.
+    if !matches!(cli.command, Command::Completions(_))
+        && let Err(unknown) = check_environment(&known_variables(&Cli::command()), std::env::vars_os())
+    {
+        return Failure::usage(unknown.to_string()).report();
+    }
     if let Command::Serve(_) = cli.command {
         // The node reads the words after `serve` itself, because a file of settings stands behind them.
         let arguments: Vec<OsString> = std::env::args_os().skip(2).collect();
@@ -47,6 +57,15 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
+}
+
+/// Says what is wrong with the command line, or the help that it asks for.
+fn refuse(error: clap::Error) -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let error = hints::explain(error, &Cli::command(), &arguments);
+    // Nothing is left to tell when stderr itself is gone.
+    drop(error.print());
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
 /// Runs every command that is a client.

@@ -20,6 +20,7 @@ pub(crate) struct TableArgs {
 const CREATE_EXAMPLES: &str = "\
 Examples:
   mink table create kafka.events --buckets 4
+  mink table create kafka.clicks --partitions 4
   mink table create kafka.audit --option table.log.ttl=-1 --option max.message.bytes=2000000
 
 A table of the database `kafka` is the topic of its bare name. Options:
@@ -57,7 +58,7 @@ enum Verb {
         #[arg(value_parser = table_path)]
         table: TablePath,
         /// Buckets, which Kafka calls partitions
-        #[arg(long, value_name = "N")]
+        #[arg(long, visible_alias = "partitions", value_name = "N")]
         buckets: Option<u32>,
         /// An option of the table; may be repeated
         #[arg(long = "option", value_name = "NAME=VALUE", value_parser = option)]

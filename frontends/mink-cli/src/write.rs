@@ -66,48 +66,88 @@ pub(crate) fn codec(name: &str) -> Result<Codec, String> {
     found.ok_or_else(|| "use none, gzip, snappy, lz4 or zstd".into())
 }
 
-pub(crate) async fn run(args: WriteArgs) -> Result<(), Failure> {
-    let mut lines = open(&args.file).await?;
-    let client = args.node.connect().await?;
-    let failed = Failure::kafka(&args.node.kafka);
-    let config = ProducerConfig { codec: args.compression, ..ProducerConfig::default() };
-    let producer = Producer::start(&client, &topic(&args.table), config).await.map_err(&failed)?;
-    let partitions = i32::try_from(producer.partitions().count()).unwrap_or(i32::MAX);
-    let progress = ProgressBar::new_spinner();
-    let begun = Instant::now();
-    let (mut line, mut number) = (Vec::new(), 0_u64);
-    let stopped = loop {
-        match next_line(&mut lines, &mut line).await {
-            Ok(true) => {}
-            Ok(false) => break None,
-            Err(error) => break Some(format!("{}: {error}", args.file.display())),
-        }
-        let record = match record(&line, &args) {
-            Ok(record) => record,
-            Err(error) => break Some(format!("line {}: {error}", number + 1)),
+/// The way to the topic, opened with the first record: input without any makes no topic.
+struct Output<'a> {
+    args: &'a WriteArgs,
+    open: Option<(Producer, i32)>,
+    /// Records handed to the producer.
+    records: u64,
+}
+
+impl Output<'_> {
+    /// The producer and the number of partitions.
+    async fn open(&mut self) -> Result<(&Producer, i32), Failure> {
+        let open = match self.open.take() {
+            Some(open) => open,
+            None => self.start().await?,
         };
-        let partition = args.partition.or(record.partition).unwrap_or_else(|| match &record.key {
+        let (producer, partitions) = self.open.insert(open);
+        Ok((producer, *partitions))
+    }
+
+    async fn start(&self) -> Result<(Producer, i32), Failure> {
+        let WriteArgs { table, compression, node, .. } = self.args;
+        let client = node.connect().await?;
+        let config = ProducerConfig { codec: *compression, ..ProducerConfig::default() };
+        let started = Producer::start(&client, &topic(table), config).await;
+        let producer = started.map_err(Failure::kafka(&node.kafka))?;
+        let partitions = i32::try_from(producer.partitions().count()).unwrap_or(i32::MAX);
+        Ok((producer, partitions))
+    }
+
+    async fn write(&mut self, line: &[u8]) -> Result<(), Failure> {
+        let number = self.records;
+        let wrong = |error: String| {
+            Failure::failed(format!(
+                "line {}: {error}; {} before it written",
+                number + 1,
+                numbers::records(number)
+            ))
+        };
+        let record = record(line, self.args).map_err(wrong)?;
+        let chosen = self.args.partition.or(record.partition);
+        let (producer, partitions) = self.open().await?;
+        let partition = chosen.unwrap_or_else(|| match &record.key {
             Some(key) => partition_of_key(key, partitions),
             None => i32::try_from(number % u64::from(partitions.unsigned_abs().max(1))).unwrap_or(0),
         });
-        if let Err(error) = send(&producer, partition, &record).await {
-            break Some(format!("line {}: {error}", number + 1));
+        send(producer, partition, &record).await.map_err(|error| wrong(error.to_string()))?;
+        self.records += 1;
+        Ok(())
+    }
+
+    async fn close(self) -> Result<(), Failure> {
+        let Some((producer, _)) = self.open else { return Ok(()) };
+        producer.close().await.map_err(|error| {
+            Failure::failed(format!("not every record was acked; the first that was not: {error}"))
+        })
+    }
+}
+
+pub(crate) async fn run(args: WriteArgs) -> Result<(), Failure> {
+    let mut lines = open(&args.file).await?;
+    let mut output = Output { args: &args, open: None, records: 0 };
+    let progress = ProgressBar::new_spinner();
+    let begun = Instant::now();
+    let mut line = Vec::new();
+    let written = loop {
+        match next_line(&mut lines, &mut line).await {
+            Ok(true) => {}
+            Ok(false) => break Ok(()),
+            Err(error) => break Err(Failure::failed(format!("{}: {error}", args.file.display()))),
         }
-        number += 1;
-        progress.set_message(numbers::records(number));
+        if let Err(failure) = output.write(&line).await {
+            break Err(failure);
+        }
+        progress.set_message(numbers::records(output.records));
         progress.tick();
     };
-    let ended = producer.close().await;
+    let records = output.records;
+    let ended = output.close().await;
     progress.finish_and_clear();
-    if let Err(error) = ended {
-        return Err(Failure::failed(format!("not every record was acked; the first that was not: {error}")));
-    }
-    let took = numbers::time(begun.elapsed());
-    eprintln!("wrote {} to {} in {took}", numbers::records(number), args.table);
-    match stopped {
-        Some(why) => Err(Failure::failed(format!("{why}; {} before it written", numbers::records(number)))),
-        None => Ok(()),
-    }
+    ended?;
+    eprintln!("wrote {} to {} in {}", numbers::records(records), args.table, numbers::time(begun.elapsed()));
+    written
 }
 
 async fn open(file: &Path) -> Result<Box<dyn AsyncBufRead + Unpin + Send>, Failure> {
@@ -165,6 +205,41 @@ async fn send(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Nothing listens at the node's address, so whatever asks it fails.
+    fn without_a_node(input: &[u8]) -> (WriteArgs, tempfile::NamedTempFile) {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), input).unwrap();
+        let args = WriteArgs {
+            table: table_path("kafka.never").unwrap(),
+            file: file.path().into(),
+            format: LineForm::Json,
+            encoding: Encoding::Text,
+            partition: None,
+            compression: Codec::None,
+            node: KafkaAddress { kafka: "127.0.0.1:1".into() },
+        };
+        (args, file)
+    }
+
+    #[tokio::test]
+    async fn input_without_a_record_asks_nothing_of_the_node_and_makes_no_topic() {
+        let (args, _file) = without_a_node(b"");
+        assert_eq!(run(args).await, Ok(()));
+        let (args, _file) = without_a_node(b"no record\n");
+        let Err(Failure::Failed(words)) = run(args).await else { panic!("that is no record") };
+        assert!(words.starts_with("line 1: ") && words.ends_with("0 records before it written"), "{words}");
+    }
+
+    #[tokio::test]
+    async fn the_first_record_opens_the_way_to_the_topic() {
+        let (args, _file) = without_a_node(b"{\"value\":\"v\"}\n");
+        let record = b"{\"value\":\"v\"}";
+        let args = WriteArgs { node: KafkaAddress { kafka: "not an address".into() }, ..args };
+        let mut output = Output { args: &args, open: None, records: 0 };
+        let Err(Failure::Failed(words)) = output.write(record).await else { panic!("nobody is there") };
+        assert!(words.contains("not an address"), "{words}");
+    }
 
     #[tokio::test]
     async fn lines_end_with_a_newline_or_the_input() {

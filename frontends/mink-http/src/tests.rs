@@ -3,7 +3,10 @@ use crate::{AllowedHosts, HttpNode, router};
 use async_trait::async_trait;
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request, StatusCode};
-use mink_api::{Admin, AdminError, Broker, BucketStatus, Metric, MetricValue, NodeIdentity, NodeStatus};
+use mink_api::{
+    Admin, AdminError, Broker, BucketStatus, DeleteRecordsError, DeleteUpTo, Metric, MetricValue,
+    NodeIdentity, NodeStatus,
+};
 use mink_metadata::State;
 use mink_types::{
     BucketEpoch, BucketId, BucketIndex, ClusterName, ClusterUuid, DatabaseName, Incarnation, LogIndex,
@@ -44,6 +47,12 @@ impl Admin for Fake {
     }
     async fn drop_database(&self, name: DatabaseName) -> Result<(), AdminError> {
         Err(AdminError::NotFound { what: format!("database {name}") })
+    }
+    async fn delete_records(
+        &self,
+        asked: Vec<(BucketId, DeleteUpTo)>,
+    ) -> Vec<Result<Offset, DeleteRecordsError>> {
+        asked.into_iter().map(|_| Err(AdminError::Stopping.into())).collect()
     }
     async fn wait_open(&self, _: TableId, _: Duration) -> bool {
         true

@@ -16,7 +16,7 @@ use futures::future::{BoxFuture, Either, Ready};
 use futures::stream::{FuturesOrdered, StreamExt};
 use futures::{FutureExt, future};
 use mink_kafka_wire::{Frame, RequestHeader};
-use mink_router::BytePermit;
+use mink_router::{BytePermit, BytePermits};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -26,16 +26,22 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::WriteHalf;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
+/// Part of the memory for answers that one connection may hold: as many must stall before others wait.
+const CONNECTION_PART: u64 = 8;
+
 /// What becomes of a request.
 #[derive(Debug)]
 pub(crate) enum Answer {
     /// Sent; the permit stands for the memory of the answer until it has been taken.
-    Send { frame: Frame, memory: Option<BytePermit> },
+    Send { frame: Frame, memory: Option<AnswerMemory> },
     /// The client did not ask for an answer.
     Nothing,
     /// No answer can be right: the connection ends here, after the answers before.
     Close(Closed),
 }
+
+/// The connection's own share, and the node's: both are given back when the answer was taken.
+pub(crate) type AnswerMemory = (BytePermit, BytePermit);
 
 /// An answer that is there or comes.
 pub(crate) type Answering = Either<Ready<Answer>, BoxFuture<'static, Answer>>;
@@ -90,16 +96,19 @@ pub(crate) async fn serve(
             node.config.request_permits.clone(),
             node.config.large_request_permits.clone(),
             limits,
+            node.counters.clone(),
         ),
         places: Arc::new(Semaphore::new(in_flight_max)),
         slots,
         refusals: Arc::clone(&refusals),
         count: Arc::clone(&count),
         ends,
+        answers: BytePermits::new(node.config.answer_permits.total_bytes() / CONNECTION_PART),
         node: Arc::clone(&node),
         peer,
     };
-    let mut writing = write_answers(write, queue, count, refusals, patience).boxed();
+    let memory = &node.config.answer_permits;
+    let mut writing = write_answers(write, queue, count, refusals, patience, memory).boxed();
     let reading = requests.run(stopping).boxed();
     let closed = match future::select(reading, &mut writing).await {
         // The client may have closed one direction only: what was asked is answered, but nothing waits for more to come.
@@ -143,6 +152,8 @@ struct Requests<'a> {
     count: Arc<Count>,
     ends: watch::Receiver<bool>,
     node: Arc<Node>,
+    /// What this connection's answers may hold of the memory for answers.
+    answers: BytePermits,
     peer: SocketAddr,
 }
 
@@ -190,6 +201,7 @@ impl Requests<'_> {
             refusals: &self.refusals,
             permit: &mut permit,
             ends: &self.ends,
+            answers: &self.answers,
         };
         let answering = handlers::dispatch(&mut call, header.api_key, body).await.map_err(refused)?;
         let slot = Slot { answering, place, request: permit };
@@ -216,6 +228,7 @@ async fn write_answers(
     count: Arc<Count>,
     refusals: Arc<Mutex<Refusals>>,
     patience: Duration,
+    memory: &BytePermits,
 ) -> Option<Closed> {
     let mut waiting = FuturesOrdered::new();
     let mut open = true;
@@ -243,7 +256,8 @@ async fn write_answers(
         }
         let answered = count.answered.load(Ordering::Acquire) + batch.answers;
         note_written(&half, &count, &refusals, answered);
-        match write_all(&half, batch.segments, patience).await {
+        let memory = batch.held.iter().any(|(_, held)| held.is_some()).then_some(memory);
+        match write_all(&half, batch.segments, patience, memory).await {
             Ok(()) => {}
             Err(WriteError::Deadline) => return Some(Closed::WriteDeadline),
             Err(WriteError::Broken(error)) => {
@@ -280,7 +294,7 @@ struct Batch {
     bytes: usize,
     answers: u64,
     /// Places and memory, held until the write is done.
-    held: Vec<(OwnedSemaphorePermit, Option<BytePermit>)>,
+    held: Vec<(OwnedSemaphorePermit, Option<AnswerMemory>)>,
     close: Option<Closed>,
 }
 

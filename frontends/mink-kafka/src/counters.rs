@@ -63,6 +63,7 @@ struct Inner {
     partition_errors: AtomicU64,
     produced_bytes: AtomicU64,
     fetched_bytes: AtomicU64,
+    copied_bytes: AtomicU64,
     started: Instant,
     log: [LogGate; CLOSED.len()],
 }
@@ -90,6 +91,7 @@ impl KafkaCounters {
             partition_errors: AtomicU64::new(0),
             produced_bytes: AtomicU64::new(0),
             fetched_bytes: AtomicU64::new(0),
+            copied_bytes: AtomicU64::new(0),
             started: Instant::now(),
             log: std::array::from_fn(|_| LogGate::default()),
         }))
@@ -125,6 +127,11 @@ impl KafkaCounters {
 
     pub(crate) fn fetched(&self, bytes: usize) {
         self.0.fetched_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Bytes of a frame were moved in memory before it was whole.
+    pub(crate) fn copied(&self, bytes: usize) {
+        self.0.copied_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     pub(crate) fn partition_error(&self) {
@@ -194,6 +201,12 @@ impl KafkaCounters {
                 "partitions of Produce and Fetch requests answered with an error",
                 read(&self.0.partition_errors),
             ),
+            Metric::counter(
+                "mink_copied_bytes",
+                "bytes of requests copied in user space, by where",
+                read(&self.0.copied_bytes),
+            )
+            .label("site", "frame"),
         ];
         metrics.extend(OFFERED.iter().zip(&self.0.requests).map(|(offer, count)| {
             Metric::counter("mink_kafka_requests", "Kafka requests by API", read(count))

@@ -3,7 +3,7 @@
 //!
 //! Lives on: anywhere (pure).
 //! Invariants: I7: a retriable code stands only for what was not ordered.
-use mink_api::AdminError;
+use mink_api::{AdminError, DeleteRecordsError};
 use mink_kafka_wire::ErrorCode;
 use mink_record::RecordErrorKind;
 use mink_router::{AppendError, ReadError};
@@ -57,7 +57,8 @@ pub(crate) fn of_read(error: &ReadError) -> ErrorCode {
         }
         ReadError::StoreUnavailable { .. } => ErrorCode::KafkaStorageError,
         // Not out of range: a client that resets its position would pass over lost records without a word.
-        ReadError::Damaged { .. } => ErrorCode::CorruptMessage,
+        // Nor "no such record": a client that seeks by time would go to the end, past records that it looks for.
+        ReadError::Damaged { .. } | ReadError::SearchGaveUp { .. } => ErrorCode::CorruptMessage,
     }
 }
 
@@ -99,6 +100,20 @@ pub(crate) fn of_admin(error: &AdminError) -> ErrorCode {
     }
 }
 
+/// Records that were not deleted.
+pub(crate) fn of_delete_records(error: &DeleteRecordsError) -> ErrorCode {
+    match error {
+        DeleteRecordsError::NotFound { .. } => ErrorCode::UnknownTopicOrPartition,
+        DeleteRecordsError::NotOwner { .. } => ErrorCode::NotLeaderOrFollower,
+        DeleteRecordsError::OutOfRange { .. } => ErrorCode::OffsetOutOfRange,
+        DeleteRecordsError::Admin(error) => match error {
+            // Nobody but the partition's owner can do it: who asks again looks for that one first.
+            AdminError::Conflict { .. } | AdminError::Stopping => ErrorCode::NotLeaderOrFollower,
+            other => of_admin(other),
+        },
+    }
+}
+
 /// Creation of a topic as a side effect of Metadata: what may pass is retried by clients as a leader to come (K-19).
 pub(crate) fn of_auto_create(error: &AdminError) -> ErrorCode {
     match error {
@@ -130,7 +145,7 @@ pub(crate) fn of_producer_id(error: &AdminError) -> ErrorCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mink_types::{BucketEpoch, BucketId, BucketIndex, TableId};
+    use mink_types::{BucketEpoch, BucketId, BucketIndex, Offset, TableId};
 
     fn bucket() -> BucketId {
         BucketId::unpartitioned(TableId(1), BucketIndex(0))
@@ -147,6 +162,14 @@ mod tests {
         ];
         for error in errors {
             assert_eq!(append_is_curable(&error), of_append(&error).retriable(), "{error}");
+        }
+    }
+
+    #[test]
+    fn k_15_a_search_by_time_that_gave_up_is_an_error_in_every_version() {
+        let error = ReadError::SearchGaveUp { bucket: bucket(), batches: 64, from: Offset(9) };
+        for version in 1..=7 {
+            assert_eq!(of_locate(&error, version), ErrorCode::CorruptMessage, "not \"no such record\"");
         }
     }
 

@@ -5,6 +5,7 @@
 //! Invariants: K-30: a length is checked before anything else; byte permits for the whole frame are held before its body is read,
 //! and a buffer begins at no more than [`BODY_BYTES_FIRST`] and grows as bytes arrive. A frame has its time from its first byte,
 //! in which waiting for our own permits does not count.
+use crate::counters::KafkaCounters;
 use bytes::{BufMut, Bytes, BytesMut};
 use mink_kafka_wire::{ApiKey, DecodeError, FRAME_PREFIX_LEN, Fault, frame_length};
 use mink_router::{BytePermit, BytePermits};
@@ -18,6 +19,11 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 /// Bytes read at once while it is not known what comes: the prefix and, as a rule, whole small frames. Not covered by permits.
 const READ_AHEAD_BYTES: usize = 8 << 10;
+
+/// Bytes read ahead behind a frame of at least [`SPARSE_FROM`]: as a rule its like follows, and what is read ahead of a frame that has
+/// a buffer of its own is copied into it.
+const READ_AHEAD_SPARSE_BYTES: usize = 512;
+const SPARSE_FROM: usize = 64 << 10;
 
 /// What a body's buffer begins with at most.
 const BODY_BYTES_FIRST: usize = 2 << 20;
@@ -94,6 +100,9 @@ pub(crate) struct FrameReader<'a> {
     idle_deadline: Duration,
     /// Bytes of the frames given so far, with their lengths.
     given: u64,
+    /// How much to read ahead of the next frame.
+    ahead_bytes: usize,
+    counters: KafkaCounters,
 }
 
 impl<'a> FrameReader<'a> {
@@ -103,6 +112,7 @@ impl<'a> FrameReader<'a> {
         permits: BytePermits,
         large_permits: BytePermits,
         limits: &Limits,
+        counters: KafkaCounters,
     ) -> FrameReader<'a> {
         FrameReader {
             half,
@@ -114,6 +124,8 @@ impl<'a> FrameReader<'a> {
             frame_deadline: Duration::from_millis(limits.frame_deadline_ms),
             idle_deadline: Duration::from_millis(limits.idle_deadline_ms),
             given: 0,
+            ahead_bytes: READ_AHEAD_BYTES,
+            counters,
         }
     }
 
@@ -128,7 +140,7 @@ impl<'a> FrameReader<'a> {
             if let Some(prefix) = self.ahead.first_chunk::<FRAME_PREFIX_LEN>() {
                 break *prefix;
             }
-            let read = timeout_at(deadline, read_some(&self.half, &mut self.ahead, READ_AHEAD_BYTES)).await;
+            let read = timeout_at(deadline, read_some(&self.half, &mut self.ahead, self.ahead_bytes)).await;
             self.note(read.map_err(|_elapsed| ReadEnd::Deadline)?)?;
         };
         let length = frame_length(prefix, self.bytes_max).map_err(ReadEnd::Refused)?;
@@ -141,6 +153,7 @@ impl<'a> FrameReader<'a> {
         let body = self.body(length, Instant::now() + left).await?;
         let position = self.given;
         self.given += (length + FRAME_PREFIX_LEN) as u64;
+        self.ahead_bytes = if length < SPARSE_FROM { READ_AHEAD_BYTES } else { READ_AHEAD_SPARSE_BYTES };
         Ok(ReadFrame { body, permit, position })
     }
 
@@ -150,7 +163,7 @@ impl<'a> FrameReader<'a> {
         self.ahead = BytesMut::new();
         loop {
             let answered = self.count.answered();
-            let mut ahead = BytesMut::with_capacity(READ_AHEAD_BYTES);
+            let mut ahead = BytesMut::with_capacity(self.ahead_bytes);
             match self.half.try_read_buf(&mut ahead) {
                 Ok(read) => {
                     self.ahead = ahead;
@@ -177,7 +190,10 @@ impl<'a> FrameReader<'a> {
             return check_size(&body, length).map(|()| body);
         }
         let mut body = BytesMut::with_capacity(length.min(BODY_BYTES_FIRST));
-        body.extend_from_slice(&self.ahead.split());
+        let ahead = self.ahead.split();
+        body.extend_from_slice(&ahead);
+        self.counters.copied(ahead.len());
+        drop(ahead);
         check_size(&body, length)?;
         let begun = Instant::now();
         while body.len() < length {
@@ -185,6 +201,8 @@ impl<'a> FrameReader<'a> {
             let deadline = pace.map_or(deadline, |pace| pace.min(deadline));
             let missing = length - body.len();
             if body.len() == body.capacity() {
+                // The allocator may move what is there.
+                self.counters.copied(body.len());
                 body.reserve(missing.min(body.len().max(1)));
             }
             let room = missing.min(body.capacity() - body.len());

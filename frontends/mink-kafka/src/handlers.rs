@@ -8,12 +8,13 @@ use crate::node::Node;
 use crate::refusals::Refusals;
 use bytes::Bytes;
 use mink_kafka_wire::{ApiKey, DecodeError, Message, RequestBody, decode_request, encode_response, offer};
-use mink_router::BytePermit;
+use mink_router::{BytePermit, BytePermits};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 mod api_versions;
 mod create_topics;
+mod delete_records;
 mod delete_topics;
 mod describe_configs;
 mod fetch;
@@ -41,6 +42,8 @@ pub(crate) struct Call<'a> {
     pub(crate) permit: &'a mut BytePermit,
     /// Becomes true when nobody waits for more to come: long polls end.
     pub(crate) ends: &'a watch::Receiver<bool>,
+    /// The connection's share of the memory for answers.
+    pub(crate) answers: &'a BytePermits,
 }
 
 impl Call<'_> {
@@ -96,6 +99,9 @@ pub(crate) async fn dispatch(
         RequestBody::ApiVersions(_) => call.answer(&api_versions::api_versions()),
         RequestBody::CreateTopics(request) => call.answer(&create_topics::create_topics(call, request).await),
         RequestBody::DeleteTopics(request) => call.answer(&delete_topics::delete_topics(call, request).await),
+        RequestBody::DeleteRecords(request) => {
+            call.answer(&delete_records::delete_records(call, request).await)
+        }
         RequestBody::InitProducerId(request) => {
             call.answer(&init_producer_id::init_producer_id(call, request).await)
         }

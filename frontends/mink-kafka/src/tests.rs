@@ -9,3 +9,4 @@ mod hostile;
 mod pipelining;
 mod produce;
 mod raw_client;
+mod records;

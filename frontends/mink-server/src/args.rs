@@ -1,6 +1,7 @@
 //! The flags of `mink serve`. Each has an environment variable `MINK_<NAME>` and a key of the same name in the TOML file.
 //!
 //! Lives on: anywhere.
+use crate::origins::Origins;
 use crate::units::{Bytes, duration};
 use mink_rt::RuntimeKind;
 use std::net::SocketAddr;
@@ -64,9 +65,12 @@ pub struct ServeArgs {
     /// How long the read lease holds without a heartbeat; what a contender waits
     #[arg(long, env = "MINK_LEASE_TTL", value_name = "TIME", default_value = "10s", value_parser = duration)]
     pub lease_ttl: Duration,
-    /// Everything the node may hold in memory [default: half of what the process may use]
+    /// Everything the node may hold in memory, at least 128MiB [default: half of what the process may use]
     #[arg(long, env = "MINK_MEMORY", value_name = "SIZE")]
     pub memory: Option<Bytes>,
+    /// Bytes per second that compaction moves on average (each is read and written once); 0 turns it off
+    #[arg(long, env = "MINK_COMPACTION_BYTES_PER_SECOND", value_name = "SIZE", default_value = "32MiB")]
+    pub compaction_bytes_per_second: Bytes,
     /// How long an object stays after metadata has given it up, for readers that planned on an older view
     #[arg(long, env = "MINK_DELETION_GRACE", value_name = "TIME", default_value = "60s", value_parser = duration)]
     pub deletion_grace: Duration,
@@ -93,6 +97,9 @@ pub struct ServeArgs {
     pub log_format: LogFormat,
     #[command(flatten)]
     pub limits: LimitArgs,
+    /// Where those came from that nobody typed.
+    #[arg(skip)]
+    pub(crate) origins: Origins,
 }
 
 /// Limits against hostile input; see SECURITY in the documentation.

@@ -3,6 +3,7 @@
 //! Lives on: anywhere.
 //! Invariants: a key that is no flag is an error that names it; a flag goes before the environment, the environment before the file, the
 //! file before the default.
+use crate::environment::closest;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -13,8 +14,8 @@ pub enum FileError {
     Read { path: String, why: String },
     #[error("{path}: {why}")]
     Syntax { path: String, why: String },
-    #[error("{path}: unknown key {key:?}; keys are the long flags of `mink serve --help`")]
-    Unknown { path: String, key: String },
+    #[error("{path}: unknown key {key:?}; {remedy}")]
+    Unknown { path: String, key: String, remedy: String },
     #[error("{path}: key {key:?} has a value that is neither text, number, bool nor a list of texts")]
     Kind { path: String, key: String },
 }
@@ -51,7 +52,11 @@ fn flatten(
             continue;
         }
         if !known.contains(&key) || key == "config" {
-            return Err(FileError::Unknown { path: path.into(), key });
+            let remedy = match closest(&key, known.iter().map(String::as_str)) {
+                Some(meant) if meant != key => format!("did you mean {meant:?}?"),
+                _ => "keys are the long flags of `mink serve --help`".into(),
+            };
+            return Err(FileError::Unknown { path: path.into(), key, remedy });
         }
         let variable = format!("MINK_{}", key.replace('-', "_").to_ascii_uppercase());
         if environment(&variable) {

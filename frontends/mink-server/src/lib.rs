@@ -3,19 +3,26 @@
 //! Lives on: the service runtime.
 //! Owns: the listeners and the node, from start to end.     Talks to: everything.
 //! Invariants: whatever can be refused is refused before anything is started; the ready line is printed when clients are served.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
+mod allocator;
 mod args;
+mod environment;
 mod file;
 pub mod logging;
+mod memory;
 mod offline;
+mod origins;
+mod resident;
 mod serve;
 mod server;
 mod settings;
 mod units;
 
 pub use args::{HostPort, LimitArgs, Listen, LogFormat, ServeArgs};
+pub use environment::{UnknownVariable, check_environment, known_variables, tell_variable};
 pub use file::FileError;
+pub use memory::{MEMORY_MIN, Memory, TOPIC_BYTES};
 
 pub use mink_object::ProbeVerdict;
 pub use offline::{OfflineError, StoreVerdict, check_store, recover_metadata};

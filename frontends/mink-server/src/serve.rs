@@ -1,6 +1,7 @@
 //! `mink serve` as a whole: arguments in, exit code out.
 //!
 //! Lives on: the main thread.
+use crate::allocator;
 use crate::logging;
 use crate::server::Server;
 use crate::settings::{Settings, SettingsError, parse};
@@ -43,11 +44,13 @@ pub(crate) fn fail(code: u8, error: &dyn std::fmt::Display) -> ExitCode {
 }
 
 fn run(settings: Settings) -> ExitCode {
+    let place = |flag| settings.args.origins.tell(&[flag]);
     if let Err(error) = logging::start(&settings.args.log_level, settings.args.log_format) {
-        return fail(USAGE, &error);
+        return fail(USAGE, &format!("{error}{}", place("log-level")));
     }
+    allocator::tune(settings.shards);
     if let Err(error) = settings.args.runtime.resolve() {
-        return fail(USAGE, &error);
+        return fail(USAGE, &format!("{error}{}", place("runtime")));
     }
     let runtime = match EpollRuntime::start(ServiceConfig::default()) {
         Ok(runtime) => runtime,

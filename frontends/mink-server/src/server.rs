@@ -5,7 +5,9 @@
 //! Invariants: listeners are bound before the node registers (its registration tells their ports); HTTP answers from then on, since a
 //! takeover may take long and probes must not take it for death, Kafka once the node is ready. On the way down the node drains while
 //! connections still carry its acks.
+use crate::allocator;
 use crate::args::{HostPort, Listen};
+use crate::resident::{Permits, memory_metrics};
 use crate::settings::{MetadataPlace, Settings, without_password};
 use futures::FutureExt;
 use futures::channel::oneshot;
@@ -15,7 +17,6 @@ use mink_kafka::{KafkaConfig, KafkaCounters, KafkaServer};
 use mink_metadata::Listener;
 use mink_node::{DataDir, DataDirError, Node, NodeConfig, NodeEnd, Progress, StartError, Stores};
 use mink_object::{ObjectStore, OpenContext, OpenError};
-use mink_router::BytePermits;
 use mink_rt::{Runtime, Service};
 use mink_sql::{CommandLog, Database, Home, LoadError, Metadata, MetadataConfig, OpenLogError, SqliteLog};
 use mink_types::{Incarnation, LogIndex, RowHash};
@@ -126,8 +127,16 @@ impl Server {
         let progress = Progress::new(move |step| told.step(&step));
         let config = node_config(&settings, stores, log, &ready, progress);
         let node = Node::start(config, &runtime, metadata.clone(), dir).await?;
-        if let Some(counters) = listeners.serve_kafka(kafka, &node, &settings, &service) {
-            shown.count_too(Arc::new(move || counters.metrics()));
+        // It ends with the runtime: nothing depends on it.
+        drop(tokio::spawn(allocator::keep_giving_back()));
+        let permits = Permits::of(&settings.memory);
+        if let Some(counters) = listeners.serve_kafka(kafka, &node, &settings, &permits, &service) {
+            let memory = settings.memory;
+            shown.count_too(Arc::new(move || {
+                let mut metrics = counters.metrics();
+                metrics.extend(memory_metrics(&memory, &permits));
+                metrics
+            }));
         }
         shown.up(node.admin());
         let drain_timeout = settings.args.drain_timeout;
@@ -178,6 +187,7 @@ impl Listeners {
         listener: Option<TcpListener>,
         node: &Node,
         settings: &Settings,
+        permits: &Permits,
         service: &Service,
     ) -> Option<KafkaCounters> {
         let listener = listener?;
@@ -186,9 +196,9 @@ impl Listeners {
             kafka_database: settings.kafka_database.clone(),
             auto_create: settings.args.kafka_auto_create,
             default_partitions: settings.args.kafka_default_partitions,
-            request_permits: BytePermits::new(settings.permit_bytes() / 2),
-            large_request_permits: BytePermits::new(settings.permit_bytes() / 2),
-            answer_permits: BytePermits::new(settings.answer_bytes()),
+            request_permits: permits.requests.clone(),
+            large_request_permits: permits.large_requests.clone(),
+            answer_permits: permits.answers.clone(),
             drain_timeout: settings.args.drain_timeout,
         };
         let server = KafkaServer::new(listener, config, node.source(), node.admin(), service.clone());
@@ -343,8 +353,11 @@ fn node_config(
         shards: settings.shards,
         limits: settings.limits.clone(),
         lease_ttl: settings.args.lease_ttl,
-        tail_bytes: settings.tail_bytes(),
-        footer_cache_bytes: settings.footer_cache_bytes(),
+        tail_bytes: settings.memory.log,
+        object_read_bytes: settings.memory.answers,
+        footer_cache_bytes: usize::try_from(settings.memory.footers).unwrap_or(usize::MAX),
+        block_cache_bytes: usize::try_from(settings.memory.blocks).unwrap_or(usize::MAX),
+        compaction: settings.compaction(),
         deletion_grace: settings.args.deletion_grace,
         snapshot_rows: settings.args.snapshot_rows,
         runtime: ready.runtime.into(),

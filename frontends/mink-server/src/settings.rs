@@ -3,8 +3,12 @@
 //! Lives on: anywhere.
 //! Invariants: a setting that cannot work is refused before anything is started, with the remedy.
 use crate::args::{HostPort, Listen, ServeArgs};
+use crate::environment::tell_place;
 use crate::file::{self, FileError};
+use crate::memory::{MEMORY_MIN, Memory};
+use crate::origins::Origins;
 use clap::{Args, Command, FromArgMatches};
+use mink_node::CompactionConfig;
 use mink_rt::machine::FS_ROOT;
 use mink_rt::{memory_limit, shards_by_default};
 use mink_types::{ClusterName, DatabaseName, LimitError, Limits, NameError, NodeId};
@@ -16,9 +20,6 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Least memory that a node can work with: one WAL object and one frame of the largest size, and a little of everything else.
-const MEMORY_MIN: u64 = 256 << 20;
-
 /// Memory taken as given where the machine does not say what it has.
 const MEMORY_UNKNOWN: u64 = 1 << 30;
 
@@ -29,14 +30,14 @@ pub enum SettingsError {
     Flags(#[from] clap::Error),
     #[error(transparent)]
     File(#[from] FileError),
-    #[error(transparent)]
-    Name(#[from] NameError),
+    #[error("--{flag}: {source}")]
+    Name { flag: &'static str, source: NameError },
     #[error(transparent)]
     Limits(#[from] LimitError),
     #[error(
-        "{listener} listens on {address}, which no client can connect to; say what to tell clients with --{listener}-advertise HOST:PORT"
+        "--{flag} {address} is nothing that a client can connect to; say what to tell clients with --{advertise} HOST:PORT"
     )]
-    Unspecified { listener: &'static str, address: SocketAddr },
+    Unspecified { flag: &'static str, address: SocketAddr, advertise: &'static str },
     #[error(
         "--storage memory:// goes with --metadata memory:// only: metadata would outlive its data; leave --metadata out"
     )]
@@ -49,10 +50,39 @@ pub enum SettingsError {
     Metadata { url: String, why: &'static str },
     #[error("--memory {bytes} bytes is too little; give at least {MEMORY_MIN}")]
     Memory { bytes: u64 },
+    #[error("--{flag} {asked} does not fit --memory {memory}, which has room for {most}; {remedy}")]
+    Fit { flag: &'static str, asked: u64, memory: u64, most: u64, remedy: String },
     #[error("--{flag} {value} is out of range; use {accepted}")]
     Range { flag: &'static str, value: String, accepted: &'static str },
     #[error("the data directory {path:?} is not text; choose another")]
     Path { path: PathBuf },
+    /// Another of these, about values that do not stand on the command line.
+    #[error("{error}{places}")]
+    Placed { error: Box<SettingsError>, places: String },
+}
+
+impl SettingsError {
+    /// The flags whose values it is about.
+    fn flags(&self) -> Vec<&'static str> {
+        match self {
+            // These name the place themselves, as it was when they were read.
+            SettingsError::Flags(_) | SettingsError::File(_) | SettingsError::Placed { .. } => Vec::new(),
+            SettingsError::Name { flag, .. }
+            | SettingsError::Range { flag, .. }
+            | SettingsError::Unspecified { flag, .. } => vec![flag],
+            SettingsError::Limits(LimitError { small, large }) => vec![small, large],
+            SettingsError::MemoryStorage | SettingsError::MemoryMetadata => vec!["storage", "metadata"],
+            SettingsError::Metadata { .. } => vec!["metadata"],
+            SettingsError::Memory { .. } => vec!["memory"],
+            SettingsError::Fit { flag, .. } => vec![flag, "memory"],
+            SettingsError::Path { .. } => vec!["data-dir"],
+        }
+    }
+
+    fn placed(self, origins: &Origins) -> SettingsError {
+        let places = origins.tell(&self.flags());
+        if places.is_empty() { self } else { SettingsError::Placed { error: Box::new(self), places } }
+    }
 }
 
 /// Where the command log lives.
@@ -74,43 +104,52 @@ pub struct Settings {
     pub kafka_database: DatabaseName,
     pub shards: NonZeroUsize,
     pub limits: Limits,
-    pub memory_bytes: u64,
+    pub memory: Memory,
 }
 
 /// Parses the flags of `mink serve` (without the words `mink serve`), with the file they name.
 pub fn parse(arguments: &[OsString]) -> Result<ServeArgs, SettingsError> {
     let command =
         || ServeArgs::augment_args(Command::new("serve").no_binary_name(true)).args_override_self(true);
-    let first = ServeArgs::from_arg_matches(&command().try_get_matches_from(arguments)?)?;
+    let typed = command().try_get_matches_from(arguments);
+    let typed = typed.map_err(|error| tell_place(error, &command(), arguments, None))?;
+    let mut first = ServeArgs::from_arg_matches(&typed)?;
     let Some(path) = &first.config else {
+        first.origins = Origins::of(&command(), &typed, None);
         return Ok(first);
     };
     let known: BTreeSet<String> =
         command().get_arguments().filter_map(|argument| argument.get_long().map(String::from)).collect();
-    let mut all: Vec<OsString> = file::flags(path, &known, |name| std::env::var_os(name).is_some())?
-        .into_iter()
-        .map(OsString::from)
-        .collect();
-    all.extend_from_slice(arguments);
-    Ok(ServeArgs::from_arg_matches(&command().try_get_matches_from(all)?)?)
+    let flags = file::flags(path, &known, |name| std::env::var_os(name).is_some())?;
+    let name = path.display().to_string();
+    let file = Some((name.as_str(), flags.as_slice()));
+    let all = flags.iter().map(OsString::from).chain(arguments.iter().cloned());
+    let both = command().try_get_matches_from(all);
+    let both = both.map_err(|error| tell_place(error, &command(), arguments, file))?;
+    let mut args = ServeArgs::from_arg_matches(&both)?;
+    args.origins = Origins::of(&command(), &typed, file);
+    Ok(args)
 }
 
 impl Settings {
     /// Checks flags against each other and fills in what follows from others.
     pub fn resolve(args: ServeArgs) -> Result<Settings, SettingsError> {
+        let origins = args.origins.clone();
+        Settings::check(args).map_err(|error| error.placed(&origins))
+    }
+
+    fn check(args: ServeArgs) -> Result<Settings, SettingsError> {
         let data_dir =
             args.data_dir.to_str().ok_or_else(|| SettingsError::Path { path: args.data_dir.clone() })?;
         let storage = args.storage.clone().unwrap_or_else(|| default_storage(data_dir));
         let metadata = metadata_place(&args, &storage)?;
-        advertised("kafka", args.kafka_listen, args.kafka_advertise.as_ref())?;
-        let limits = limits(&args)?;
+        advertised(args.kafka_listen, args.kafka_advertise.as_ref())?;
         let memory_bytes = match args.memory {
             Some(bytes) => bytes.0,
             None => (memory_limit(Path::new(FS_ROOT)).unwrap_or(MEMORY_UNKNOWN) / 2).max(MEMORY_MIN),
         };
-        if memory_bytes < MEMORY_MIN {
-            return Err(SettingsError::Memory { bytes: memory_bytes });
-        }
+        let memory = Memory::split(memory_bytes).ok_or(SettingsError::Memory { bytes: memory_bytes })?;
+        let limits = limits(&args, &memory)?;
         if args.lease_ttl < Duration::from_millis(300) || args.lease_ttl > Duration::from_mins(10) {
             let (flag, accepted) = ("lease-ttl", "300ms to 600s");
             return Err(SettingsError::Range { flag, value: format!("{:?}", args.lease_ttl), accepted });
@@ -125,15 +164,17 @@ impl Settings {
             });
         }
         Ok(Settings {
-            cluster: ClusterName::new(&args.cluster)?,
+            cluster: ClusterName::new(&args.cluster)
+                .map_err(|source| SettingsError::Name { flag: "cluster", source })?,
             node: NodeId(args.node_id),
             storage,
             wal_storage: args.wal_storage.clone(),
             metadata,
-            kafka_database: DatabaseName::new(&args.kafka_database)?,
+            kafka_database: DatabaseName::new(&args.kafka_database)
+                .map_err(|source| SettingsError::Name { flag: "kafka-database", source })?,
             shards: args.shards.unwrap_or_else(shards_by_default),
             limits,
-            memory_bytes,
+            memory,
             args,
         })
     }
@@ -148,32 +189,27 @@ impl Settings {
             linger: self.args.wal_linger,
             batch_bytes: self.args.wal_batch_bytes.0,
             puts_per_second: (budget > 0).then_some(budget),
+            // A disk that stalls gets no faster by a second write.
+            hedge_puts: needs_put_budget,
             flush_age: self.args.wal_flush_age,
-            untrimmed_bytes_max: (self.memory_bytes / 4)
-                .clamp(defaults.object_bytes_max, defaults.untrimmed_bytes_max),
-            waiting_bytes_max: (self.memory_bytes / 8).min(defaults.waiting_bytes_max),
+            object_bytes_max: self.memory.object_bytes_max(),
+            chunk_bytes_max: self.memory.chunk_bytes_max(),
+            untrimmed_bytes_max: self.memory.untrimmed_bytes_max(),
+            waiting_bytes_max: self.memory.waiting_bytes_max(),
+            flush_bytes: self.memory.object_bytes_max().min(defaults.flush_bytes),
             ..defaults
         }
     }
+}
 
-    /// Memory for requests that are read and not yet durable, in bytes.
-    pub fn permit_bytes(&self) -> u64 {
-        self.memory_bytes / 4
-    }
-
-    /// Memory for answers to fetches that clients have not taken yet, in bytes.
-    pub fn answer_bytes(&self) -> u64 {
-        self.memory_bytes / 8
-    }
-
-    /// Memory for flushed batches that stay readable without the store, in bytes.
-    pub fn tail_bytes(&self) -> u64 {
-        self.memory_bytes / 8
-    }
-
-    /// Memory for footers, in bytes.
-    pub fn footer_cache_bytes(&self) -> usize {
-        usize::try_from(self.memory_bytes / 16).unwrap_or(usize::MAX)
+impl Settings {
+    /// Compaction within half of what flushes and upkeep may hold: the other half is for the flush beside it.
+    pub fn compaction(&self) -> CompactionConfig {
+        let window = (self.memory.work / 2).min(self.memory.object_bytes_max());
+        CompactionConfig {
+            bytes_per_second: self.args.compaction_bytes_per_second.0,
+            window_bytes: window.max(CompactionConfig::WINDOW_BYTES_MIN),
+        }
     }
 }
 
@@ -215,34 +251,71 @@ pub(crate) fn without_password(url: &str) -> String {
 }
 
 /// Nobody can connect to `0.0.0.0`, so a listener on it must say what to tell clients.
-fn advertised(
-    listener: &'static str,
-    listen: Listen,
-    advertise: Option<&HostPort>,
-) -> Result<(), SettingsError> {
+fn advertised(listen: Listen, advertise: Option<&HostPort>) -> Result<(), SettingsError> {
+    let flag = "kafka-listen";
     match listen {
         Listen::At(address) if address.ip().is_unspecified() && advertise.is_none() => {
-            Err(SettingsError::Unspecified { listener, address })
+            Err(SettingsError::Unspecified { flag, address, advertise: "kafka-advertise" })
         }
         _ => Ok(()),
     }
 }
 
-fn limits(args: &ServeArgs) -> Result<Limits, SettingsError> {
+/// What a client may send must fit the memory: a default is cut to it, a wish that does not fit is refused.
+fn fit(
+    flag: &'static str,
+    asked: Option<u32>,
+    default: u32,
+    memory: &Memory,
+    most: impl Fn(&Memory) -> u64,
+) -> Result<u32, SettingsError> {
+    let fits = u32::try_from(most(memory)).unwrap_or(u32::MAX);
+    match asked {
+        None => Ok(default.min(fits)),
+        Some(asked) if asked <= fits => Ok(asked),
+        Some(asked) => Err(SettingsError::Fit {
+            flag,
+            asked: asked.into(),
+            memory: memory.total,
+            most: fits.into(),
+            remedy: match Memory::least(|memory| most(memory) >= asked.into()) {
+                Some(least) => format!("lower it, or give --memory {}MiB", least >> 20),
+                None => "lower it".into(),
+            },
+        }),
+    }
+}
+
+fn limits(args: &ServeArgs, memory: &Memory) -> Result<Limits, SettingsError> {
     let (given, defaults) = (&args.limits, Limits::default());
-    let size = |flag: &'static str, bytes: Option<crate::units::Bytes>, default: u32| match bytes {
-        None => Ok(default),
-        Some(bytes) => {
+    let size = |flag: &'static str, bytes: Option<crate::units::Bytes>| {
+        let in_range = |bytes: crate::units::Bytes| {
             u32::try_from(bytes.0).ok().filter(|n| *n > 0 && i32::try_from(*n).is_ok()).ok_or_else(|| {
                 SettingsError::Range { flag, value: bytes.0.to_string(), accepted: "1 to 2147483647 bytes" }
             })
-        }
+        };
+        bytes.map(in_range).transpose()
     };
     let millis = |time: Option<Duration>, default: u64| {
         time.map_or(default, |time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
     };
+    let asked = (
+        size("frame-bytes-max", given.frame_bytes_max)?,
+        size("batch-bytes-max", given.batch_bytes_max)?,
+        size("fetch-bytes-max", given.fetch_bytes_max)?,
+        size("inflated-bytes-max", given.inflated_bytes_max)?,
+    );
+    let (frame, batch, fetch, inflated) = asked;
+    if batch.is_some_and(|bytes| usize::try_from(bytes).is_ok_and(|bytes| bytes > ENTRY_BYTES_MAX)) {
+        let (flag, accepted) =
+            ("batch-bytes-max", "at most 40MiB: a batch and its neighbours must fit one PUT");
+        let value = batch.unwrap_or_default().to_string();
+        return Err(SettingsError::Range { flag, value, accepted });
+    }
+    let most = |flag, asked, default, most: fn(&Memory) -> u64| fit(flag, asked, default, memory, most);
+    let buckets_max = most("buckets-max", given.buckets_max, defaults.buckets_max, Memory::buckets_max)?;
     let limits = Limits {
-        frame_bytes_max: size("frame-bytes-max", given.frame_bytes_max, defaults.frame_bytes_max)?,
+        frame_bytes_max: most("frame-bytes-max", frame, defaults.frame_bytes_max, Memory::frame_bytes_max)?,
         frame_deadline_ms: millis(given.frame_deadline, defaults.frame_deadline_ms),
         idle_deadline_ms: millis(given.idle_deadline, defaults.idle_deadline_ms),
         connections_max: given.connections_max.unwrap_or(defaults.connections_max),
@@ -250,25 +323,20 @@ fn limits(args: &ServeArgs) -> Result<Limits, SettingsError> {
             defaults.connections_per_address_max.min(given.connections_max.unwrap_or(u32::MAX))
         }),
         requests_in_flight_max: given.requests_in_flight_max.unwrap_or(defaults.requests_in_flight_max),
-        batch_bytes_max: size("batch-bytes-max", given.batch_bytes_max, defaults.batch_bytes_max)?,
-        fetch_bytes_max: size("fetch-bytes-max", given.fetch_bytes_max, defaults.fetch_bytes_max)?,
-        inflated_bytes_max: size(
-            "inflated-bytes-max",
-            given.inflated_bytes_max,
-            defaults.inflated_bytes_max,
-        )?,
-        buckets_per_table_max: given.buckets_per_table_max.unwrap_or(defaults.buckets_per_table_max),
-        buckets_max: given.buckets_max.unwrap_or(defaults.buckets_max),
+        batch_bytes_max: most("batch-bytes-max", batch, defaults.batch_bytes_max, Memory::batch_bytes_max)?,
+        fetch_bytes_max: most("fetch-bytes-max", fetch, defaults.fetch_bytes_max, Memory::fetch_bytes_max)?,
+        inflated_bytes_max: most("inflated-bytes-max", inflated, defaults.inflated_bytes_max, |memory| {
+            memory.inflating
+        })?,
+        buckets_per_table_max: given
+            .buckets_per_table_max
+            .unwrap_or(defaults.buckets_per_table_max.min(buckets_max)),
+        buckets_max,
         producers_per_bucket_max: given.producers_per_bucket_max.unwrap_or(defaults.producers_per_bucket_max),
         producer_expiry_ms: millis(given.producer_expiry, defaults.producer_expiry_ms),
         producer_ids_per_second: given.producer_ids_per_second.unwrap_or(defaults.producer_ids_per_second),
     };
     limits.check()?;
-    if usize::try_from(limits.batch_bytes_max).is_ok_and(|bytes| bytes > ENTRY_BYTES_MAX) {
-        let (flag, accepted) =
-            ("batch-bytes-max", "at most 40MiB: a batch and its neighbours must fit one PUT");
-        return Err(SettingsError::Range { flag, value: limits.batch_bytes_max.to_string(), accepted });
-    }
     Ok(limits)
 }
 
@@ -289,7 +357,7 @@ mod tests {
         assert_eq!(settings.wal(false).puts_per_second, None);
         assert_eq!(settings.wal(true).puts_per_second, Some(20));
         assert_eq!(settings.wal(true).check(), Ok(()));
-        assert_eq!(settings.limits, Limits::default());
+        assert_eq!(resolve(&["--memory", "16GiB"]).expect("valid").limits, Limits::default());
     }
 
     #[test]
@@ -309,6 +377,22 @@ mod tests {
     }
 
     #[test]
+    fn i20_a_small_memory_cuts_the_defaults_and_refuses_wishes_with_the_remedy() {
+        for memory in ["128MiB", "256MiB", "1GiB", "16GiB"] {
+            let settings = resolve(&["--memory", memory]).expect("valid");
+            assert_eq!(settings.wal(true).check(), Ok(()), "{memory}");
+            assert_eq!(settings.limits.check(), Ok(()), "{memory}");
+        }
+        let small = resolve(&["--memory", "256MiB"]).expect("valid").limits;
+        assert!(
+            small.frame_bytes_max < Limits::default().frame_bytes_max && small.batch_bytes_max > 16 << 20
+        );
+        let error = resolve(&["--memory", "256MiB", "--batch-bytes-max", "32MiB"]).expect_err("refused");
+        assert!(error.to_string().contains("give --memory 512MiB"), "{error}");
+        resolve(&["--memory", "512MiB", "--batch-bytes-max", "32MiB"]).expect("as the remedy says");
+    }
+
+    #[test]
     fn a_password_stays_out_of_messages() {
         let error = resolve(&["--metadata", "postgres://me:secret@host/db"]).expect_err("not yet");
         assert!(!error.to_string().contains("secret"), "{error}");
@@ -317,7 +401,10 @@ mod tests {
     #[test]
     fn what_cannot_work_is_refused_before_anything_starts() {
         for flags in [
-            &["--memory", "1MiB"][..],
+            &["--memory", "127MiB"][..],
+            &["--memory", "128MiB", "--frame-bytes-max", "64MiB"],
+            &["--memory", "256MiB", "--batch-bytes-max", "32MiB"],
+            &["--memory", "256MiB", "--buckets-max", "100000"],
             &["--lease-ttl", "1ms"],
             &["--kafka-default-partitions", "0"],
             &["--frame-bytes-max", "1KiB"],
@@ -328,6 +415,36 @@ mod tests {
         ] {
             resolve(flags).expect_err("refused");
         }
+    }
+
+    #[test]
+    fn a_wrong_value_of_the_file_is_refused_by_its_key() {
+        let refused = |text: &str, flags: &[&str]| {
+            let file = tempfile::NamedTempFile::new().expect("a file");
+            std::fs::write(file.path(), text).expect("written");
+            let path = file.path().to_str().expect("text");
+            let all: Vec<&str> = ["--config", path].iter().chain(flags).copied().collect();
+            (resolve(&all).expect_err("refused").to_string(), path.to_owned())
+        };
+        for (text, key) in [
+            // Not of its kind; of its kind and out of range; in conflict with another.
+            ("node-id = \"seven\"", "node-id"),
+            ("[wal]\nlinger = \"50 parsec\"", "wal-linger"),
+            ("log-format = \"xml\"", "log-format"),
+            ("lease-ttl = \"1ms\"", "lease-ttl"),
+            ("cluster = \"a/b\"", "cluster"),
+            ("kafka-listen = \"0.0.0.0:9092\"", "kafka-listen"),
+            ("frame-bytes-max = \"1KiB\"", "frame-bytes-max"),
+        ] {
+            let (words, path) = refused(text, &[]);
+            assert!(words.contains(&format!("key {key:?} of {path}")), "{words}");
+        }
+        let (words, path) = refused("wal-linger = \"5ms\"", &["--node-id", "seven"]);
+        assert!(!words.contains(&path), "typed, and not of the file: {words}");
+        let (words, path) = refused("lease-ttl = \"5s\"", &["--lease-ttl", "1ms"]);
+        assert!(!words.contains(&path), "typed, and not of the file: {words}");
+        let (words, path) = refused("storag = \"memory://\"", &[]);
+        assert!(words.contains("did you mean \"storage\"?") && words.contains(&path), "{words}");
     }
 
     #[test]

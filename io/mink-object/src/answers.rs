@@ -57,7 +57,7 @@ pub(crate) fn delete_status(status: u16, reason: String) -> Outcome<(), DeleteRe
 
 impl FaultAnswer {
     /// The put's outcome when the caller is told this.
-    pub(crate) fn put(self, len: u64) -> Outcome<(), PutRefused> {
+    pub fn put(self, len: u64) -> Outcome<(), PutRefused> {
         match self {
             FaultAnswer::Status(status) => put_status(status, len, "injected".into()),
             FaultAnswer::Lost => Outcome::unknown("injected: no answer"),
@@ -65,7 +65,7 @@ impl FaultAnswer {
     }
 
     /// The read's error when the caller is told this.
-    pub(crate) fn get(self, span: Option<&Span>) -> GetError {
+    pub fn get(self, span: Option<&Span>) -> GetError {
         match self {
             FaultAnswer::Status(status) => get_status(status, span, "injected".into()),
             FaultAnswer::Lost => GetError::Unavailable { reason: "injected: no answer".into() },
@@ -73,7 +73,7 @@ impl FaultAnswer {
     }
 
     /// The delete's outcome when the caller is told this.
-    pub(crate) fn delete(self) -> Outcome<(), DeleteRefused> {
+    pub fn delete(self) -> Outcome<(), DeleteRefused> {
         match self {
             FaultAnswer::Status(status) => delete_status(status, "injected".into()),
             FaultAnswer::Lost => Outcome::unknown("injected: no answer"),

@@ -15,6 +15,7 @@ mod counted;
 mod exactly;
 mod faults;
 mod file;
+mod latency;
 mod memory;
 mod open;
 mod probe;

@@ -11,6 +11,7 @@ use mink_rt::Service;
 use crate::counted::Counted;
 use crate::faults::FaultSeam;
 use crate::file::{FileOpenError, FileStore};
+use crate::latency::{self, Latencies};
 use crate::memory::MemoryStore;
 use crate::s3::{S3Options, S3Store};
 use crate::store::ObjectStore;
@@ -60,7 +61,8 @@ pub enum OpenErrorKind {
     Place,
 }
 
-/// Opens `file://PATH` (made if need be; relative paths are allowed), `memory://` or `s3://BUCKET[/PREFIX]`.
+/// Opens `file://PATH` (made if need be; relative paths are allowed), `memory://` or `s3://BUCKET[/PREFIX]`. The first two may be
+/// slowed down for trials and benchmarks: `memory://?put-latency=50ms&get-latency=50ms` takes as long as a remote store.
 /// Blocks for a few system calls on `file://`; sends nothing on `s3://`.
 pub fn open(url: &str, context: &OpenContext) -> Result<Arc<dyn ObjectStore>, OpenError> {
     let fail = |kind, reason: String, remedy: &str| OpenError {
@@ -73,10 +75,16 @@ pub fn open(url: &str, context: &OpenContext) -> Result<Arc<dyn ObjectStore>, Op
         let remedy = "give file:///DIR, s3://BUCKET/PREFIX or memory://";
         return Err(fail(OpenErrorKind::Config, "it has no scheme".into(), remedy));
     };
+    let (rest, latencies) = match scheme {
+        "memory" | "file" => latency::split(rest).map_err(|reason| {
+            let remedy = "give put-latency and get-latency as in memory://?put-latency=50ms&get-latency=50ms";
+            fail(OpenErrorKind::Config, reason, remedy)
+        })?,
+        _ => (rest, Latencies::default()),
+    };
+    let faults = || latencies.seam(&context.service, context.faults.clone());
     match scheme {
-        "memory" if rest.is_empty() => {
-            Ok(Arc::new(Counted::new(Arc::new(MemoryStore::new()), context.faults.clone())))
-        }
+        "memory" if rest.is_empty() => Ok(Arc::new(Counted::new(Arc::new(MemoryStore::new()), faults()))),
         "memory" => {
             let reason = "memory:// takes no path".into();
             Err(fail(OpenErrorKind::Config, reason, "leave out what follows memory://"))
@@ -99,7 +107,7 @@ pub fn open(url: &str, context: &OpenContext) -> Result<Arc<dyn ObjectStore>, Op
                 };
                 fail(OpenErrorKind::Place, error.to_string(), remedy)
             })?;
-            Ok(Arc::new(Counted::new(Arc::new(store), context.faults.clone())))
+            Ok(Arc::new(Counted::new(Arc::new(store), faults())))
         }
         "s3" => open_s3(rest, context, &fail),
         "gs" | "gcs" | "az" | "azure" | "abfs" | "abfss" => {
@@ -146,7 +154,7 @@ fn open_s3(
         fail(
             OpenErrorKind::Config,
             reason,
-            "check the AWS_* variables (key, secret, region, AWS_ENDPOINT_URL)",
+            "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and as needed AWS_REGION, AWS_SESSION_TOKEN and AWS_ENDPOINT_URL",
         )
     })?;
     Ok(Arc::new(store))

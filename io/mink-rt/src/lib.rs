@@ -19,6 +19,7 @@ mod error;
 mod fail_point;
 mod kind;
 pub mod machine;
+mod mutant;
 mod runtime;
 mod service;
 mod sim;
@@ -35,7 +36,12 @@ pub use error::{Error, ErrorKind};
 pub use fail_point::{FAIL_POINTS_VARIABLE, fail_point};
 pub use kind::{Backend, RuntimeKind};
 pub use machine::{allowed_cores, cpu_quota, memory_limit, shards_by_default};
+pub use mutant::mutant;
+#[cfg(feature = "mutants")]
+pub use mutant::with_mutant;
 pub use runtime::Runtime;
 pub use service::{BlockingError, Elapsed, Service};
-pub use sim::{SimConfig, SimFailure, SimOutcome, simulate};
+pub use sim::{
+    ProcessId, SimClock, SimConfig, SimFailure, SimOutcome, SimProcess, SimWorld, simulate, simulate_world,
+};
 pub use task::{LocalTask, Task, TaskEnd};

@@ -11,6 +11,7 @@ use std::time::Duration;
 use futures::channel::oneshot;
 use futures::future::{Either, select};
 use mink_metadata::{ApplyError, Command, CommandResult, Group, GroupError, Row, State};
+use mink_rt::mutant;
 use mink_types::{Outcome, RequestId, SessionId};
 use tokio::sync::{mpsc, watch};
 
@@ -206,6 +207,12 @@ impl Driver {
             Outcome::Refused(AppendRefused::Write(refusal)) => Ok(Step::Again(refusal.to_string())),
             // It may be in the log, or come later. Reading on shows it; else the same ids go out again.
             Outcome::Unknown(unknown) => {
+                if mutant("request-renamed") {
+                    for waiting in &mut self.waiting {
+                        self.counter += 1;
+                        waiting.request.counter = self.counter;
+                    }
+                }
                 self.stale = true;
                 Ok(Step::Again(unknown.to_string()))
             }

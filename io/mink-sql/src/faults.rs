@@ -135,6 +135,10 @@ impl CommandLog for FaultyLog {
         self.fare(LogCall::Write, self.inner.close_beats(incarnation)).await
     }
 
+    async fn forget_beats(&self, upto: Incarnation) -> Outcome<(), WriteRefused> {
+        self.fare(LogCall::Write, self.inner.forget_beats(upto)).await
+    }
+
     async fn beats(&self) -> Result<Vec<BeatState>, LogError> {
         self.reading()?;
         self.inner.beats().await

@@ -10,6 +10,7 @@ use mink_types::{ClusterName, ClusterUuid, Outcome};
 
 use crate::log::{IdentityRow, LogError};
 use crate::metadata::Home;
+use crate::steady::steady;
 
 /// Largest identity object, in bytes.
 const IDENTITY_BYTES_MAX: u64 = 4_096;
@@ -53,8 +54,15 @@ pub enum IdentityError {
 
 /// The cluster's UUID, after making sure that store and database agree on it. On an empty pair it makes `fresh` theirs.
 pub async fn ensure_identity(home: &Home, fresh: ClusterUuid) -> Result<ClusterUuid, IdentityError> {
-    let in_store = read_identity(home).await?;
-    let in_database = home.log.identity().await?;
+    let mut in_store = read_identity(home).await?;
+    let mut in_database = home.log.identity().await?;
+    // Another node may have made the one half between these two reads. Neither half ever goes away, so the one that seemed
+    // absent is looked at again once the other was seen.
+    if in_store.is_none() && in_database.as_ref().is_some_and(|row| row.ready) {
+        in_store = read_identity(home).await?;
+    } else if in_store.is_some() && in_database.is_none() {
+        in_database = home.log.identity().await?;
+    }
     let store = home.store.address();
     match (in_store, in_database) {
         (Some(a), Some(IdentityRow { cluster: b, .. })) if a != b => {
@@ -124,7 +132,8 @@ pub(crate) async fn confirm(home: &Home, uuid: ClusterUuid) -> Result<ClusterUui
 pub(crate) async fn read_identity(home: &Home) -> Result<Option<ClusterUuid>, IdentityError> {
     let store = home.store.address();
     let key = ObjectKey::identity(&home.cluster);
-    match home.store.get(&key, Span::Whole { max: IDENTITY_BYTES_MAX }).await {
+    let read = || home.store.get(&key, Span::Whole { max: IDENTITY_BYTES_MAX });
+    match steady(&home.service, read).await {
         Ok(bytes) => decode(&home.cluster, &bytes).map(Some).map_err(|bad| bad.at(store)),
         Err(GetError::NotFound) => Ok(None),
         Err(error) => Err(IdentityError::Store { store, reason: error.to_string() }),

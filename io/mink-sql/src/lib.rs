@@ -16,6 +16,7 @@ mod metadata;
 mod recover;
 mod snapshots;
 mod sqlite;
+mod steady;
 
 pub use faults::{Coins, FaultyLog, LogCall};
 pub use identity::{IdentityError, ensure_identity};

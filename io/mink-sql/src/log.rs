@@ -32,7 +32,11 @@ pub trait CommandLog: Send + Sync + std::fmt::Debug {
     /// Ends an incarnation's heartbeats: once this is done, no renewal of it succeeds any more.
     async fn close_beats(&self, incarnation: Incarnation) -> Outcome<(), WriteRefused>;
 
-    /// The heartbeats of all incarnations that ever had one, by incarnation.
+    /// Forgets the closed heartbeats of incarnations up to `upto`, every one of which must be fenced: no beat of theirs succeeds any
+    /// more, whether it was closed or not. One row is left that says so, however many lives there were.
+    async fn forget_beats(&self, upto: Incarnation) -> Outcome<(), WriteRefused>;
+
+    /// The heartbeats of all incarnations that had one and are not forgotten, by incarnation.
     async fn beats(&self) -> Result<Vec<BeatState>, LogError>;
 
     /// Whose database this is.

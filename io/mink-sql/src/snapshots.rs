@@ -12,6 +12,7 @@ use mink_types::{ClusterUuid, Incarnation, LogIndex, Witness};
 
 use crate::log::SnapshotPlace;
 use crate::metadata::{Home, LoadError};
+use crate::steady::steady;
 
 /// Rows that stay in the database behind a snapshot, so that nodes a little behind need not load it.
 pub const ROWS_KEPT_DEFAULT: u64 = 1_000;
@@ -93,7 +94,8 @@ async fn prune(home: &Home, recorded: &SnapshotPlace) {
 /// All snapshots in the store, oldest first.
 async fn snapshots(home: &Home) -> Result<Vec<SnapshotPlace>, GetError> {
     let prefix = ObjectKey::snapshot_prefix(&home.cluster);
-    let (entries, _) = list_all(&*home.store, &prefix, SNAPSHOTS_LISTED_MAX).await?;
+    let (entries, _) =
+        steady(&home.service, || list_all(&*home.store, &prefix, SNAPSHOTS_LISTED_MAX)).await?;
     let place = |key: ObjectKey| Some(SnapshotPlace { witness: key.snapshot_witness()?, key });
     let mut found: Vec<_> = entries.into_iter().filter_map(|entry| place(entry.key)).collect();
     found.sort_by_key(|found| found.witness.index);
@@ -155,7 +157,8 @@ pub(crate) async fn fetch(
     cluster: ClusterUuid,
     place: &SnapshotPlace,
 ) -> Result<Result<State, String>, LoadError> {
-    let bytes = match home.store.get(&place.key, Span::Whole { max: PUT_BYTES_MAX }).await {
+    let read = || home.store.get(&place.key, Span::Whole { max: PUT_BYTES_MAX });
+    let bytes = match steady(&home.service, read).await {
         Ok(bytes) => bytes,
         Err(GetError::NotFound) => return Ok(Err("it is not there".into())),
         Err(error) => {

@@ -302,6 +302,10 @@ impl CommandLog for SqliteLog {
         self.write(move |connection, cluster| statements::close_beats(connection, cluster, incarnation)).await
     }
 
+    async fn forget_beats(&self, upto: Incarnation) -> Outcome<(), WriteRefused> {
+        self.write(move |connection, cluster| statements::forget_beats(connection, cluster, upto)).await
+    }
+
     async fn beats(&self) -> Result<Vec<BeatState>, LogError> {
         self.read(statements::beats).await
     }

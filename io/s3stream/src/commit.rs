@@ -20,6 +20,15 @@ pub struct StreamCommit {
     pub trim: Option<WalNumber>,
 }
 
+/// One command for the metadata: offsets move from old objects into new ones, bytes unchanged.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StreamRewrite {
+    /// What was read. A range that lies elsewhere by now was rewritten by another: the rewrite is refused as a whole.
+    pub replaced: Vec<ObjectId>,
+    /// The new objects; each of their ranges is exactly a run of old ones.
+    pub objects: Vec<CommittedObject>,
+}
+
 /// An object and what it holds. `length` 0 marks a lost WAL object: its ranges are known, its bytes are gone.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CommittedObject {
@@ -72,6 +81,9 @@ pub struct CommitsStopped;
 pub trait Commits: Send + Sync {
     /// Submits the commit under one request id and waits until it is applied or refused.
     async fn commit(&self, commit: StreamCommit) -> Result<CommitEnd, CommitsStopped>;
+
+    /// Submits a rewrite in the same way. Ranges of which retention has dropped a part or all count for what is left.
+    async fn rewrite(&self, rewrite: StreamRewrite) -> Result<CommitEnd, CommitsStopped>;
 }
 
 /// The producers of a bucket as a fold over its entries, in bytes that s3stream keeps without knowing them.

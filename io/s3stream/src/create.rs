@@ -6,17 +6,22 @@
 //! back, never by the status (K-3, K-4); an outcome that is not known is never taken for one (I1, I5).
 //!
 //! Attempts go on, at most one per `retry_pause_max`, until the outcome is known or the task is dropped: a frozen number
-//! can neither be given up nor be used for anything else. Room for a hedged second PUT of a late number is here: the same
-//! key and bytes, whichever ends first.
+//! can neither be given up nor be used for anything else. An attempt is one PUT, or two when the first is late
+//! ([`Hedges`]): the same key and bytes, and whichever creates the object decides. The one that is still under way then is
+//! dropped, which ends its connection; should the store apply it nevertheless, it meets the object or, once that is trimmed,
+//! leaves an orphan below the trim that goes with the chain.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures::future::FutureExt as _;
+use futures::stream::{FusedStream, FuturesUnordered, StreamExt as _};
 use mink_object::{GetError, ObjectStore, Outcome, Payload, PutRefused, Span};
-use mink_rt::Service;
+use mink_rt::{Service, mutant};
 use mink_types::{ObjectId, ObjectKey};
 
 use crate::format::{HEADER_BYTES, Header, Nonce, ObjectKind, Sealer};
+use crate::hedge::Hedges;
 use crate::wal::WalConfig;
 
 /// How a creation ended.
@@ -47,6 +52,8 @@ pub(crate) struct Creator {
     pub(crate) config: Arc<WalConfig>,
     /// Attempts beyond the first, over all objects.
     pub(crate) repeats: Arc<AtomicU64>,
+    /// Who says when a PUT is late; none where nobody waits for it.
+    pub(crate) hedges: Option<Arc<Hedges>>,
 }
 
 /// What a read-back found.
@@ -57,25 +64,20 @@ enum Look {
 }
 
 impl Creator {
+    /// A creator that does not hedge.
+    pub(crate) fn new(service: Service, store: Arc<dyn ObjectStore>, config: Arc<WalConfig>) -> Creator {
+        Creator { service, store, config, repeats: Arc::default(), hedges: None }
+    }
+
     /// Creates the object; ends only when it is known what lies under its key.
     pub(crate) async fn create(&self, object: &Frozen) -> Created {
         let mut pause = Pause::new(&self.config);
         let mut attempt = 0u64;
         loop {
-            let why = match self.put_once(object).await {
-                Outcome::Done(()) => return Created::Ours,
-                Outcome::Refused(PutRefused::Exists | PutRefused::Conflict) => {
-                    match self.look(object).await {
-                        Look::Known(created) => return created,
-                        Look::Absent => "said to exist or contended, yet absent".to_owned(),
-                        Look::Unclear(why) => why,
-                    }
-                }
-                Outcome::Refused(PutRefused::TooLarge { len }) => {
-                    return Created::Foreign { what: format!("the store takes no object of {len} bytes") };
-                }
-                Outcome::Refused(refusal) => refusal.to_string(),
-                Outcome::Unknown(unknown) => unknown.to_string(),
+            let why = match self.attempt(object).await {
+                Look::Known(created) => return created,
+                Look::Absent => "said to exist or contended, yet absent".to_owned(),
+                Look::Unclear(why) => why,
             };
             attempt += 1;
             self.repeats.fetch_add(1, Ordering::Relaxed);
@@ -86,10 +88,84 @@ impl Creator {
         }
     }
 
-    async fn put_once(&self, object: &Frozen) -> Outcome<(), PutRefused> {
-        let put = self.store.put(&object.key, &object.payload);
+    /// One PUT, and a second one if the first is late. Ends when it is known what lies there, or when neither of them tells.
+    async fn attempt(&self, object: &Frozen) -> Look {
+        let late_after = self.hedges.as_ref().and_then(|hedges| hedges.late_after(object.payload.len()));
+        let mut late = std::pin::pin!(
+            async {
+                match late_after {
+                    Some(after) => self.service.sleep(after).await,
+                    None => std::future::pending().await,
+                }
+            }
+            .fuse()
+        );
+        let mut puts = FuturesUnordered::new();
+        puts.push(self.put(object, false));
+        let mut last = Look::Absent;
+        loop {
+            futures::select_biased! {
+                answer = puts.next() => match answer {
+                    None => return last,
+                    Some(answer) => match self.judge(object, answer, &mut puts).await {
+                        Look::Known(created) => return Look::Known(created),
+                        // The other PUT may know more.
+                        unknown if !puts.is_empty() => last = unknown,
+                        unknown => return unknown,
+                    },
+                },
+                () = late => {
+                    if self.hedges.as_ref().is_some_and(|hedges| hedges.take()) {
+                        puts.push(self.put(object, true));
+                    }
+                }
+            }
+        }
+    }
+
+    /// What an answer says. "Exists" and "conflict" say nothing by themselves: it is read back, unless another PUT of the same
+    /// object is answered first with success.
+    async fn judge(
+        &self,
+        object: &Frozen,
+        answer: Outcome<(), PutRefused>,
+        others: &mut (impl FusedStream<Item = Outcome<(), PutRefused>> + Unpin),
+    ) -> Look {
+        match answer {
+            Outcome::Done(()) => return Look::Known(Created::Ours),
+            Outcome::Refused(PutRefused::Exists | PutRefused::Conflict) => {}
+            Outcome::Refused(PutRefused::TooLarge { len }) => {
+                return foreign(format!("the store takes no object of {len} bytes"));
+            }
+            Outcome::Refused(refusal) => return Look::Unclear(refusal.to_string()),
+            Outcome::Unknown(unknown) => return Look::Unclear(unknown.to_string()),
+        }
+        let mut look = std::pin::pin!(self.look(object).fuse());
+        loop {
+            futures::select_biased! {
+                found = look => return found,
+                other = others.select_next_some() => {
+                    if other.is_done() {
+                        return Look::Known(Created::Ours);
+                    }
+                    // Whatever it says, the read-back knows better.
+                }
+            }
+        }
+    }
+
+    async fn put(&self, object: &Frozen, hedge: bool) -> Outcome<(), PutRefused> {
+        let begun = self.service.now();
+        let regroups = mutant("retry-regroups") && self.repeats.load(Ordering::Relaxed) > 0;
+        let other = regroups.then(|| Payload::new(object.payload.parts().iter().skip(1).cloned()));
+        let put = self.store.put(&object.key, other.as_ref().unwrap_or(&object.payload));
         match self.service.timeout(self.config.put_timeout, put).await {
-            Ok(outcome) => outcome,
+            Ok(outcome) => {
+                if let (true, Some(hedges)) = (outcome.is_done(), &self.hedges) {
+                    hedges.done(object.payload.len(), self.service.now() - begun, hedge);
+                }
+                outcome
+            }
             Err(elapsed) => Outcome::unknown(elapsed.to_string()),
         }
     }
@@ -108,6 +184,9 @@ impl Creator {
                 Err(error) => return foreign(format!("not an object of ours: {error}")),
             },
         };
+        if mutant("nonce-unchecked") {
+            return Look::Known(Created::Ours);
+        }
         if header.nonce != object.nonce {
             return match header.kind {
                 ObjectKind::Seal { by } if header.object() == object.id => Look::Known(Created::Sealed(by)),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use mink_object::Op;
 use mink_types::{ObjectId, Offset, WalNumber};
 
+use crate::compact::tests::{compactor, everything};
 use crate::testing::{CountingFold, Node, World, bucket, chain, cluster, in_world};
 use crate::*;
 
@@ -46,6 +47,29 @@ async fn work(world: &World, node: &mut Node, chunks: u64) {
     }
 }
 
+/// Compacts while the owner works; a fate of the owner may strike at any of its steps.
+fn compact(world: &World, owner: &Node) -> mink_rt::Task {
+    let (view, compactor) = (world.clone(), compactor(world, owner, 50_000));
+    world.service.spawn("test-compaction", async move {
+        for _ in 0..=draw(&view, 2) {
+            view.sleep(MS * u32::try_from(draw(&view, 300)).unwrap()).await;
+            let end = compactor.run(&everything(&view, &BUCKETS)).await;
+            // A flush may have come between, or the owner is no owner any more.
+            let fine = matches!(
+                end,
+                CompactionEnd::Done
+                    | CompactionEnd::Refused { .. }
+                    | CompactionEnd::Missing { .. }
+                    | CompactionEnd::Unavailable { .. }
+            );
+            assert!(fine, "{end:?}");
+            if matches!(end, CompactionEnd::Refused { fenced: true, .. }) {
+                return;
+            }
+        }
+    })
+}
+
 async fn clean(world: &World, dead: u64) {
     let mut wal: BTreeSet<WalNumber> =
         world.meta.lock().unwrap().chains[&chain(dead)].seal.iter().copied().collect();
@@ -75,11 +99,16 @@ async fn history(mut world: World) {
     world.config.flush_age = MS * 300;
     world.seam.latency(Op::Put, MS, MS * 60);
     world.seam.latency(Op::Get, MS, MS * 20);
+    // Some PUTs are late enough to be hedged.
+    world.seam.tail(draw(&world, 3) * 4, MS * 500);
     world.seam.percent(draw(&world, 25));
     let mut others = Vec::new();
     let mut owner = world.node(1, &BUCKETS).await;
     for next in 2..6u64 {
         let chunks = 10 + draw(&world, 60);
+        if draw(&world, 3) > 0 {
+            others.push(compact(&world, &owner));
+        }
         work(&world, &mut owner, chunks).await;
         let fate = [Fate::Dies, Fate::LivesOn, Fate::Stalls, Fate::Leaves];
         let fate = fate[usize::try_from(draw(&world, 4)).unwrap()];

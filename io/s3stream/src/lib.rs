@@ -14,11 +14,13 @@
 
 mod batcher;
 mod commit;
+mod compact;
 mod create;
 mod entry;
 mod error;
 mod flush;
 pub mod format;
+mod hedge;
 #[cfg(test)]
 mod history;
 mod read;
@@ -34,12 +36,17 @@ pub use batcher::{
 };
 pub use commit::{
     CommitEnd, Commits, CommitsStopped, CommittedObject, CommittedRange, FoldError, OpenedBucket,
-    ProducerFold, StreamCommit,
+    ProducerFold, StreamCommit, StreamRewrite,
+};
+pub use compact::{
+    CompactionEnd, CompactionJob, CompactionMove, CompactionParts, CompactionStats, Compactor, RangesBefore,
 };
 pub use entry::{ENTRY_BYTES_MAX, Entry, EntryKind, EpochStart, IndexEntry, ProducerStamp};
 pub use error::{Error, ErrorKind};
 pub use format::{FORMAT_VERSION, Footer, FooterBucket, Header, ObjectKind, Sealer};
-pub use read::{BucketRecovery, ObjectRange, ReadAnswer, ReadBatch, ReadRequest, Reader, ReaderParts};
+pub use read::{
+    BucketRecovery, ObjectRange, ReadAnswer, ReadBatch, ReadRequest, ReadStats, Reader, ReaderParts,
+};
 pub use sweep::{Swept, sweep_stream, sweep_wal};
 pub use takeover::{
     Adoption, BucketView, Damaged, Found, Gap, LostRange, RANGES_PER_COMMIT, Recovered, RecoveredObject,

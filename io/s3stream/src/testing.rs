@@ -2,22 +2,24 @@
 //! take over, and a reader that checks what was acked.
 //!
 //! Lives on: the simulator of mink-rt.
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+mod seam;
+
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use mink_object::{Counted, FaultAnswer, FaultSeam, MemoryStore, ObjectStore, Op, Request};
+use mink_object::{Counted, FaultSeam, MemoryStore, ObjectStore};
 use mink_rt::{Service, SimConfig, simulate};
 use mink_types::{
     BucketEpoch, BucketId, BucketIndex, ClusterName, ClusterUuid, CommitTime, Incarnation, LogIndex, NodeId,
-    Offset, OffsetRange, ProducerEpoch, ProducerId, RowHash, Sequence, TableId, Timestamp, WalChain,
-    WalNumber, Witness,
+    ObjectId, Offset, OffsetRange, ProducerEpoch, ProducerId, RowHash, Sequence, TableId, Timestamp,
+    WalChain, WalNumber, Witness,
 };
 
 use crate::*;
+pub(crate) use seam::{Seam, When};
 
 pub(crate) fn bucket(n: u64) -> BucketId {
     BucketId::unpartitioned(TableId(n), BucketIndex(0))
@@ -68,141 +70,6 @@ impl ProducerFold for CountingFold {
     }
 }
 
-/// Length of a seal: what is longer is its owner's own.
-const SEAL_BYTES: u64 = 196;
-
-/// When a fault strikes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum When {
-    /// It did not happen.
-    Before,
-    /// It happened.
-    After,
-}
-
-#[derive(Debug)]
-struct Fault {
-    op: Op,
-    key: String,
-    when: When,
-    answer: FaultAnswer,
-    times: u32,
-}
-
-/// Faults on demand, delays, gates that hold requests back.
-pub(crate) struct Seam {
-    service: Service,
-    state: Mutex<SeamState>,
-}
-
-#[derive(Debug, Default)]
-struct SeamState {
-    latency: BTreeMap<Op, (Duration, Duration)>,
-    faults: Vec<Fault>,
-    gates: BTreeSet<(Op, String)>,
-    down: bool,
-    stalled: BTreeSet<String>,
-    /// Of 100 requests so many fail before, and of the rest so many after.
-    percent: u64,
-}
-
-impl fmt::Debug for Seam {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Seam")
-    }
-}
-
-impl Seam {
-    fn with<T>(&self, change: impl FnOnce(&mut SeamState) -> T) -> T {
-        change(&mut self.state.lock().unwrap())
-    }
-
-    /// Requests take `least` to `most`.
-    pub(crate) fn latency(&self, op: Op, least: Duration, most: Duration) {
-        self.with(|state| state.latency.insert(op, (least, most)));
-    }
-
-    /// The next `times` requests for keys that end in `key` are answered so.
-    pub(crate) fn fault(&self, op: Op, key: &str, when: When, answer: FaultAnswer, times: u32) {
-        self.with(|state| {
-            state.faults.push(Fault { op, key: key.to_owned(), when, answer, times });
-        });
-    }
-
-    /// Requests for keys that end in `key` wait until the gate opens.
-    pub(crate) fn close_gate(&self, op: Op, key: &str) {
-        self.with(|state| state.gates.insert((op, key.to_owned())));
-    }
-
-    /// Holds back the PUTs of WAL objects that an incarnation itself sends from now on; a taker's seal passes.
-    pub(crate) fn stall(&self, chain: WalChain) {
-        self.with(|state| state.stalled.insert(format!("{}-{:016x}/", chain.incarnation, chain.tag)));
-    }
-
-    pub(crate) fn open_gates(&self) {
-        self.with(|state| state.stalled.clear());
-        self.with(|state| state.gates.clear());
-    }
-
-    pub(crate) fn down(&self, down: bool) {
-        self.with(|state| state.down = down);
-    }
-
-    pub(crate) fn percent(&self, percent: u64) {
-        self.with(|state| state.percent = percent);
-    }
-
-    fn strikes(&self, request: Request<'_>, when: When) -> Option<FaultAnswer> {
-        let random = self.service.random_u64();
-        self.with(|state| {
-            let found = state.faults.iter_mut().find(|fault| {
-                fault.op == request.op
-                    && fault.when == when
-                    && fault.times > 0
-                    && request.key.ends_with(&fault.key)
-            });
-            if let Some(fault) = found {
-                fault.times -= 1;
-                return Some(fault.answer);
-            }
-            if state.down {
-                return Some(FaultAnswer::Lost);
-            }
-            let unlucky = random % 100 < state.percent;
-            unlucky.then_some(if random.is_multiple_of(3) {
-                FaultAnswer::Status(503)
-            } else {
-                FaultAnswer::Lost
-            })
-        })
-    }
-}
-
-#[async_trait]
-impl FaultSeam for Seam {
-    async fn before(&self, request: Request<'_>) -> Option<FaultAnswer> {
-        let gated = |state: &mut SeamState| {
-            let data = request.op == Op::Put && request.bytes > SEAL_BYTES;
-            let stalled = data && state.stalled.iter().any(|part| request.key.contains(part));
-            stalled || state.gates.iter().any(|(op, key)| *op == request.op && request.key.ends_with(key))
-        };
-        while self.with(gated) {
-            self.service.sleep(Duration::from_millis(1)).await;
-        }
-        let latency = self.with(|state| state.latency.get(&request.op).copied());
-        if let Some((least, most)) = latency {
-            let spread = u64::try_from(most.saturating_sub(least).as_nanos()).unwrap() + 1;
-            let extra = Duration::from_nanos(self.service.random_u64() % spread);
-            self.service.sleep(least + extra).await;
-        }
-        self.strikes(request, When::Before)
-    }
-
-    async fn after(&self, request: Request<'_>) -> Option<FaultAnswer> {
-        self.strikes(request, When::After)
-    }
-}
-
 /// Where a commit hangs for ever, as if the process died there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Hang {
@@ -231,6 +98,8 @@ pub(crate) struct Meta {
     pub(crate) buckets: BTreeMap<BucketId, MetaBucket>,
     pub(crate) chains: BTreeMap<WalChain, MetaChain>,
     pub(crate) commits: Vec<StreamCommit>,
+    /// Rewrites that were applied.
+    pub(crate) rewrites: u64,
     pub(crate) hang: Option<Hang>,
     pub(crate) refuse: u32,
     /// The commit after so many applied ones is refused.
@@ -276,6 +145,7 @@ impl Meta {
                     object: object.id,
                     range: OffsetRange { start: range.start, end: range.end },
                     max_timestamp: range.max_timestamp,
+                    bytes: range.bytes,
                     length: object.length,
                     footer_length: object.footer_length,
                     checksum: object.checksum,
@@ -287,6 +157,57 @@ impl Meta {
             chain.trim = chain.trim.max(trim);
         }
         self.commits.push(commit.clone());
+        CommitEnd::Applied
+    }
+
+    /// A rewrite by the rules of metadata: exact runs of ranges that lie in what was named (T-18).
+    pub(crate) fn judge_rewrite(&mut self, by: WalChain, rewrite: &StreamRewrite) -> CommitEnd {
+        let refused = |reason: &str| CommitEnd::Refused { fenced: false, reason: reason.to_owned() };
+        if self.chains.get(&by).is_some_and(|chain| chain.fenced) {
+            return CommitEnd::Refused { fenced: true, reason: "fenced".to_owned() };
+        }
+        if self.refuse > 0 {
+            self.refuse -= 1;
+            return refused("the test says so");
+        }
+        let mut next = self.buckets.iter().map(|(id, b)| (*id, b.ranges.clone())).collect::<BTreeMap<_, _>>();
+        for object in &rewrite.objects {
+            assert!(matches!(object.id, ObjectId::Stream { chain, .. } if chain == by), "its own name");
+            for range in &object.ranges {
+                let Some(bucket) = self.buckets.get(&range.bucket) else {
+                    return refused("no such bucket");
+                };
+                if bucket.epoch != range.epoch || bucket.owner != Some(by) {
+                    return refused("stale epoch");
+                }
+                let ranges = next.get_mut(&range.bucket).expect("there");
+                let at = ranges.iter().position(|old| old.range.start == range.start);
+                let end = ranges.iter().position(|old| old.range.end == range.end);
+                let (Some(at), Some(end)) = (at, end) else {
+                    return refused("no run of ranges");
+                };
+                let old: Vec<_> = ranges.drain(at..=end).collect();
+                if old.iter().any(|old| !rewrite.replaced.contains(&old.object) || old.length == 0) {
+                    return refused("others by now");
+                }
+                assert_eq!(old.iter().map(|old| old.bytes).sum::<u64>(), range.bytes, "bytes stay the same");
+                assert_eq!(old.iter().map(|old| old.max_timestamp).max(), Some(range.max_timestamp));
+                let moved = ObjectRange {
+                    object: object.id,
+                    range: OffsetRange { start: range.start, end: range.end },
+                    max_timestamp: range.max_timestamp,
+                    bytes: range.bytes,
+                    length: object.length,
+                    footer_length: object.footer_length,
+                    checksum: object.checksum,
+                };
+                ranges.insert(at, moved);
+            }
+        }
+        for (id, ranges) in next {
+            self.buckets.get_mut(&id).expect("there").ranges = ranges;
+        }
+        self.rewrites += 1;
         CommitEnd::Applied
     }
 
@@ -313,6 +234,18 @@ impl Commits for NodeCommits {
             std::future::pending::<()>().await;
         }
         let end = self.meta.lock().unwrap().judge(self.by, &commit);
+        if hang == Some(Hang::After) {
+            std::future::pending::<()>().await;
+        }
+        Ok(end)
+    }
+
+    async fn rewrite(&self, rewrite: StreamRewrite) -> Result<CommitEnd, CommitsStopped> {
+        let hang = self.meta.lock().unwrap().hang;
+        if hang == Some(Hang::Before) {
+            std::future::pending::<()>().await;
+        }
+        let end = self.meta.lock().unwrap().judge_rewrite(self.by, &rewrite);
         if hang == Some(Hang::After) {
             std::future::pending::<()>().await;
         }
@@ -351,7 +284,7 @@ pub(crate) struct Node {
 pub(crate) fn in_world<F: Future<Output = ()> + 'static>(seed: u64, test: impl FnOnce(World) -> F) {
     let outcome = simulate(SimConfig::seeded(seed), |runtime| {
         let service = runtime.service();
-        let seam = Arc::new(Seam { service: service.clone(), state: Mutex::new(SeamState::default()) });
+        let seam = Arc::new(Seam::new(service.clone()));
         let memory = Arc::new(MemoryStore::new());
         let inner: Arc<dyn ObjectStore> = Arc::<MemoryStore>::clone(&memory);
         let faults: Arc<dyn FaultSeam> = Arc::<Seam>::clone(&seam);
@@ -432,6 +365,7 @@ impl World {
             stream_store: self.object_store(),
             cluster: cluster(),
             footer_cache_bytes: 1 << 20,
+            block_cache_bytes: 16 << 20,
             get_timeout: Duration::from_secs(10),
         })
     }

@@ -1,11 +1,12 @@
 //! Administration of the cluster as seen from one node.
 //!
 //! Lives on: the service runtime.
-use crate::{Metric, NodeStatus};
+use crate::{DeleteRecordsError, DeleteUpTo, Metric, NodeStatus};
 use async_trait::async_trait;
 use mink_metadata::State;
 use mink_types::{
-    ClusterName, DatabaseName, Incarnation, NodeId, ProducerId, TableId, TableOptions, TablePath,
+    BucketId, ClusterName, DatabaseName, Incarnation, NodeId, Offset, ProducerId, TableId, TableOptions,
+    TablePath,
 };
 use std::fmt::Debug;
 use std::time::Duration;
@@ -72,6 +73,13 @@ pub trait Admin: Send + Sync + Debug {
 
     /// Drops an empty database.
     async fn drop_database(&self, name: DatabaseName) -> Result<(), AdminError>;
+
+    /// Forgets what lies at the front of logs that this node serves: for each where it begins then, in the order asked. It may begin
+    /// further on, and begins there for every reader when the answer comes. Data that is not flushed yet is flushed first.
+    async fn delete_records(
+        &self,
+        asked: Vec<(BucketId, DeleteUpTo)>,
+    ) -> Vec<Result<Offset, DeleteRecordsError>>;
 
     /// Waits until every bucket of a table has an owner and is open there, at most `limit`; tells whether it came to that.
     async fn wait_open(&self, table: TableId, limit: Duration) -> bool;

@@ -7,11 +7,13 @@
 #![forbid(unsafe_code)]
 
 mod admin;
+mod delete_records;
 mod log_source;
 mod metric;
 mod status;
 
 pub use admin::{Admin, AdminError, Broker, NodeIdentity};
+pub use delete_records::{DeleteRecordsError, DeleteUpTo};
 pub use log_source::{Found, LogSource};
 pub use metric::{Metric, MetricValue};
 pub use status::{BucketStatus, NodeStatus};

@@ -5,10 +5,10 @@
 use crate::context::Context;
 use crate::producer_ids::{NoId, ProducerIds};
 use async_trait::async_trait;
-use mink_api::{Admin, AdminError, Broker, Metric, NodeIdentity, NodeStatus};
+use mink_api::{Admin, AdminError, Broker, DeleteRecordsError, DeleteUpTo, Metric, NodeIdentity, NodeStatus};
 use mink_metadata::{Answer, Command, CommandResult, NewTable, Refusal, RefusalKind, State};
 use mink_sql::MetadataError;
-use mink_types::{BucketId, DatabaseName, ProducerId, TableId, TableOptions, TablePath, TableUuid};
+use mink_types::{BucketId, DatabaseName, Offset, ProducerId, TableId, TableOptions, TablePath, TableUuid};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -122,6 +122,13 @@ impl Admin for NodeAdmin {
     async fn drop_database(&self, name: DatabaseName) -> Result<(), AdminError> {
         let what = format!("database {name}");
         self.submit(Command::DropDatabase { name }, &what).await.map(drop)
+    }
+
+    async fn delete_records(
+        &self,
+        asked: Vec<(BucketId, DeleteUpTo)>,
+    ) -> Vec<Result<Offset, DeleteRecordsError>> {
+        self.context.delete_records(asked).await
     }
 
     async fn wait_open(&self, table: TableId, limit: Duration) -> bool {

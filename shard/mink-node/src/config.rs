@@ -1,6 +1,7 @@
 //! What a node is started with.
 //!
 //! Lives on: anywhere.
+use crate::compaction::CompactionConfig;
 use mink_metadata::Listener;
 use mink_object::ObjectStore;
 use mink_sql::CommandLog;
@@ -68,10 +69,15 @@ pub struct NodeConfig {
     pub limits: Limits,
     pub wal: WalConfig,
     pub lease_ttl: Duration,
-    /// Memory for batches that stay readable without the store, over all shards, in bytes.
+    /// Memory for batches of the log, over all shards, in bytes: those that are not flushed, and as many flushed ones as fit beside.
     pub tail_bytes: u64,
+    /// Bytes that the shards ask objects for at a time, in all.
+    pub object_read_bytes: u64,
     /// Memory for footers, in bytes.
     pub footer_cache_bytes: usize,
+    /// Memory for blocks of objects that readers have asked for or are about to, in bytes.
+    pub block_cache_bytes: usize,
+    pub compaction: CompactionConfig,
     /// How long a reader that planned on an older view may still look for an object that metadata has given up.
     pub deletion_grace: Duration,
     /// Rows of the command log between two snapshots.

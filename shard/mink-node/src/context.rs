@@ -3,8 +3,11 @@
 //! Lives on: the service runtime.
 use crate::config::NodeConfig;
 use crate::error::NodeEnd;
+use crate::garbage::GarbageCounters;
 use crate::lease::{Lease, LeaseTimes};
 use crate::opened::Opened;
+use crate::retention::RetentionCounters;
+use crate::running::Running;
 use crate::takeover::Taker;
 use futures::channel::mpsc;
 use mink_metadata::State;
@@ -13,8 +16,8 @@ use mink_router::{BytePermits, ShardIndex, shard_of};
 use mink_rt::Service;
 use mink_shard::{Control, ShardHandle};
 use mink_sql::Metadata;
-use mink_types::{BucketId, ClusterUuid, Incarnation, ObjectId, WalChain};
-use s3stream::{Reader, Wal};
+use mink_types::{BucketId, ClusterUuid, Incarnation, WalChain};
+use s3stream::{Compactor, Reader, Wal};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -34,6 +37,12 @@ pub(crate) struct Context {
     pub(crate) shards: Vec<ShardHandle>,
     pub(crate) lease: Lease,
     pub(crate) opened: Opened,
+    /// Plans that are being carried out: reads, recoveries, compactions.
+    pub(crate) running: Running,
+    /// None if compaction is off.
+    pub(crate) compactor: Option<Arc<Compactor>>,
+    pub(crate) retention: RetentionCounters,
+    pub(crate) garbage: GarbageCounters,
     /// Set once when the node begins to drain: it opens nothing and creates nothing any more.
     pub(crate) draining: AtomicBool,
     /// Bytes that searches by time may inflate to, over all clients: they wait for one another (K-29, I20).
@@ -70,14 +79,6 @@ impl Context {
     pub(crate) async fn tell_shards(&self, control: impl Fn() -> Control) {
         for shard in &self.shards {
             drop(shard.controls.send(control()).await);
-        }
-    }
-
-    /// The store that an object lies in.
-    pub(crate) fn store_of(&self, object: &ObjectId) -> &Arc<dyn ObjectStore> {
-        match object {
-            ObjectId::Wal { .. } => &self.config.stores.wal,
-            ObjectId::Stream { .. } => &self.config.stores.stream,
         }
     }
 

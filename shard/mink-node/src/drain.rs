@@ -5,10 +5,11 @@
 use crate::context::Context;
 use crate::error::NodeEnd;
 use futures::future::join_all;
-use mink_metadata::{Command, CommandResult};
+use mink_metadata::{Command, CommandResult, RefusalKind};
 use mink_router::reply;
 use mink_shard::Control;
 use mink_types::BucketId;
+use s3stream::WalEnd;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -29,14 +30,17 @@ impl Context {
         self.tell_shards(|| Control::Stop).await;
         let drained = match self.wal.drain().await {
             Ok(drained) => drained,
-            Err(end) => {
-                return NodeEnd::Failed { what: end.to_string() };
-            }
+            // Another process took over while this one was leaving.
+            Err(end @ WalEnd::Fenced { .. }) => return NodeEnd::Fenced { how: end.to_string() },
+            Err(end) => return NodeEnd::Failed { what: end.to_string() },
         };
         self.lease.end();
         let leave = Command::Leave { incarnation: self.me(), trim: drained.seal, seal: Some(drained.seal) };
         match self.metadata.submit(leave).await {
             Ok(CommandResult::Done(_)) => NodeEnd::Drained,
+            Ok(CommandResult::Refused(refusal)) if refusal.kind() == RefusalKind::Fenced => {
+                NodeEnd::Fenced { how: refusal.to_string() }
+            }
             Ok(CommandResult::Refused(refusal)) => NodeEnd::Failed { what: refusal.to_string() },
             Err(error) => NodeEnd::Failed { what: error.to_string() },
         }

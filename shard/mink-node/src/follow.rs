@@ -4,7 +4,7 @@
 //! Owns: nothing; `Opened` is written by it and by the start, which ends before it begins.
 //! Invariants: I5 (a node that sees its own fence ends), K-26 (a dropped table's buckets are closed by id).
 use crate::context::Context;
-use crate::error::NodeEnd;
+use crate::error::{NodeEnd, StartError};
 use mink_shard::{Control, View};
 use std::sync::Arc;
 
@@ -43,9 +43,17 @@ pub(crate) async fn follow(context: Arc<Context>) {
         if context.is_draining() {
             continue;
         }
-        if let Err(error) = context.open_planned(&state).await {
-            context.end(NodeEnd::Failed { what: error.to_string() });
-            return;
+        match context.open_planned(&state).await {
+            Ok(()) => {}
+            // Another process took over since this view was made.
+            Err(StartError::Fenced) => {
+                context.end(NodeEnd::Fenced { how: "by the command log".into() });
+                return;
+            }
+            Err(error) => {
+                context.end(NodeEnd::Failed { what: error.to_string() });
+                return;
+            }
         }
     }
 }

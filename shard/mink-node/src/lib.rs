@@ -8,9 +8,11 @@
 
 mod admin;
 mod commits;
+mod compaction;
 mod config;
 mod context;
 mod data_dir;
+mod delete_records;
 mod drain;
 mod error;
 mod follow;
@@ -21,11 +23,14 @@ mod opened;
 mod opening;
 mod producer_ids;
 mod renew;
+mod retention;
+mod running;
 mod source;
 mod status;
 mod takeover;
 mod waiting;
 
+pub use compaction::CompactionConfig;
 pub use config::{NodeConfig, OpenStore, Progress, Stores};
 pub use data_dir::{DataDir, DataDirError};
 pub use error::{NodeEnd, StartError};

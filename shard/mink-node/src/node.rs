@@ -10,12 +10,15 @@ use crate::config::NodeConfig;
 use crate::context::{Context, ends};
 use crate::data_dir::DataDir;
 use crate::error::{NodeEnd, StartError};
+use crate::garbage::GarbageCounters;
 use crate::lease::Lease;
 use crate::opened::Opened;
 use crate::producer_ids::ProducerIds;
+use crate::retention::RetentionCounters;
+use crate::running::{Running, TrackedReads};
 use crate::source::NodeSource;
 use crate::takeover::Taken;
-use crate::{follow, garbage, renew};
+use crate::{compaction, follow, garbage, renew, retention};
 use futures::FutureExt;
 use futures::StreamExt;
 use futures::channel::mpsc;
@@ -24,7 +27,7 @@ use mink_coordinator::{Facts, Step, plan};
 use mink_metadata::{Answer, Command, CommandResult, FEATURE_LEVEL_MAX, RefusalKind, Registration};
 use mink_object::{ProbeVerdict, probe};
 use mink_router::{BytePermits, ShardIndex};
-use mink_rt::{Cores, CoresConfig, Runtime, Service, Task};
+use mink_rt::{Cores, CoresConfig, Runtime, Service, Task, mutant};
 use mink_shard::{Control, Inbox, LogFold, ShardConfig, ShardHandle, ShardParts, shard};
 use mink_sql::{Metadata, ROWS_KEPT_DEFAULT};
 use mink_types::{ClusterUuid, WalChain};
@@ -73,9 +76,18 @@ impl Node {
             stream_store: Arc::clone(&config.stores.stream),
             cluster: config.cluster.clone(),
             footer_cache_bytes: config.footer_cache_bytes,
+            block_cache_bytes: config.block_cache_bytes,
             get_timeout: config.wal.get_timeout,
         });
-        let (shards, cores) = start_shards(&config, runtime, &wal, &reader)?;
+        let running = Running::default();
+        let compactor = compaction::compactor(&config, &wal, &reader);
+        let ages = retention::clock(&service, &metadata.view());
+        let reads = Arc::new(TrackedReads {
+            reader: reader.clone(),
+            running: running.clone(),
+            service: service.clone(),
+        });
+        let (shards, cores) = start_shards(&config, runtime, &wal, reads)?;
         let ids = ProducerIds::new(chain.incarnation, config.limits.producer_ids_per_second, service.now());
         // One search at a time may need the most that a batch inflates to; small batches go side by side.
         let inflating = BytePermits::new(u64::from(config.limits.inflated_bytes_max));
@@ -90,6 +102,10 @@ impl Node {
             shards,
             lease,
             opened: Opened::default(),
+            running,
+            compactor,
+            retention: RetentionCounters::default(),
+            garbage: GarbageCounters::default(),
             draining: AtomicBool::new(false),
             inflating,
             lost: Mutex::default(),
@@ -104,6 +120,9 @@ impl Node {
         context.open_planned(&context.state()).await?;
         tasks.push(service.spawn("follow-log", follow::follow(Arc::clone(&context))));
         tasks.push(service.spawn("garbage", garbage::collect(Arc::clone(&context))));
+        context.raise_feature_level(&context.state()).await;
+        tasks.push(service.spawn("compaction", compaction::compact(Arc::clone(&context))));
+        tasks.push(service.spawn("retention", retention::retain(Arc::clone(&context), ages)));
         tasks.push(service.spawn("wal-end", watch_wal(Arc::clone(&context))));
         tasks.push(service.spawn("first-snapshot", first_snapshot(Arc::clone(&context))));
         let rows = context.config.snapshot_rows;
@@ -227,20 +246,25 @@ fn start_shards(
     config: &NodeConfig,
     runtime: &Arc<dyn Runtime>,
     wal: &Wal,
-    reader: &Reader,
+    reads: Arc<TrackedReads>,
 ) -> Result<(Vec<ShardHandle>, Cores), StartError> {
     let count = config.shards.get();
     let mut handles = Vec::new();
     let mut inboxes: Vec<Option<Inbox>> = Vec::new();
     for index in 0..count {
         let tail_bytes = config.tail_bytes / count as u64;
-        let (handle, inbox) = shard(ShardConfig::new(ShardIndex(index), count, &config.limits, tail_bytes));
+        let object_read_bytes_max = config.object_read_bytes / count as u64;
+        let shard_config = ShardConfig {
+            object_read_bytes_max,
+            ..ShardConfig::new(ShardIndex(index), count, &config.limits, tail_bytes)
+        };
+        let (handle, inbox) = shard(shard_config);
         handles.push(handle);
         inboxes.push(Some(inbox));
     }
     // Each core takes its own inbox, once, before it does anything else.
     let inboxes = Arc::new(Mutex::new(inboxes));
-    let (wal, reader, service) = (wal.clone(), reader.clone(), runtime.service());
+    let (wal, service) = (wal.clone(), runtime.service());
     let main = Arc::new(move |core: mink_rt::Core| {
         let inbox = inboxes
             .lock()
@@ -249,7 +273,7 @@ fn start_shards(
             .and_then(Option::take);
         let parts = ShardParts {
             sink: Box::new(wal.sender()),
-            objects: Arc::new(reader.clone()),
+            objects: Arc::<TrackedReads>::clone(&reads),
             service: service.clone(),
         };
         async move {
@@ -281,7 +305,7 @@ async fn take_predecessors(context: &Arc<Context>, dir: &DataDir) -> Result<(), 
         taken.push((context.taker().take(incarnation, store).await?, known_dead));
     }
     for (taken, known_dead) in taken {
-        if !known_dead {
+        if !known_dead && !mutant("lease-not-awaited") {
             context.wait_for_lease(&taken).await;
         }
         context.lost.lock().unwrap_or_else(PoisonError::into_inner).extend(taken.lost);

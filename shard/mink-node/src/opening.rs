@@ -10,6 +10,7 @@ use mink_coordinator::{Facts, Step, plan};
 use mink_log::Recovered;
 use mink_metadata::{Answer, BucketOpening, Command, CommandResult, RefusalKind, State, TakenOver};
 use mink_router::reply;
+use mink_rt::mutant;
 use mink_shard::{BucketOptions, Control, OpenBucket, opened, recovered};
 use mink_types::{BucketEpoch, BucketId};
 use s3stream::{ErrorKind, ObjectRange};
@@ -18,7 +19,7 @@ use std::time::Duration;
 /// Buckets of one `Open`: so many fit a row with room to spare.
 const OPENINGS_PER_COMMAND: usize = 4_096;
 /// Buckets that are recovered at a time.
-const RECOVERIES_MAX: usize = 32;
+const RECOVERIES_MAX: usize = 64;
 /// Tries to read the footers of one bucket, and the pause between them.
 const TRIES_MAX: u32 = 60;
 const PAUSE: Duration = Duration::from_secs(1);
@@ -116,18 +117,25 @@ impl Context {
                 object: place.object,
                 range,
                 max_timestamp: place.max_timestamp,
+                bytes: place.bytes,
                 length: object.length,
                 footer_length: object.footer_length,
                 checksum: object.checksum,
             })
             .collect();
+        // The footers that this view names must not go meanwhile (P-16); each has its bound of attempts.
+        let _plan = self.running.begin(state.witness().index);
         let log = self.reader.recover_bucket(id, &objects, bucket.end).await.map_err(|error| match error
             .kind()
         {
             ErrorKind::Retry | ErrorKind::Missing { .. } => Failure::Again(error.to_string()),
             _ => Failure::Final(error.to_string()),
         })?;
-        let recovered = recovered(bucket.epoch, bucket.start, &log);
+        let mut recovered = recovered(bucket.epoch, bucket.start, &log);
+        if mutant("producers-dropped") {
+            recovered.producers.clear();
+            recovered.batches.clear();
+        }
         let opened = opened(id, &recovered, (&self.config.limits).into());
         self.wal.open_bucket(opened.map_err(|error| Failure::Final(error.to_string()))?);
         let options = BucketOptions { batch_bytes_max: table.options.batch_bytes_max };

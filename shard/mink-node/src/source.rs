@@ -3,18 +3,21 @@
 //! Lives on: the service runtime; carries each call to the core that owns the bucket.
 //! Invariants: I3 (the lease is checked once more when an answer leaves), order of reads is the caller's, the first read that finds
 //! anything gives at least one batch and the others keep within the budget.
+mod by_time;
+
 use crate::context::Context;
 use async_trait::async_trait;
+use by_time::{Batches, Look, Search};
 use bytes::Bytes;
 use futures::future::{join_all, select_all};
 use mink_api::{Found, LogSource};
-use mink_record::kafka::{BatchHeader, Codec, RecordTime, first_at_or_after, max_timestamp_record};
+use mink_record::kafka::{BatchHeader, Codec, RecordTime};
 use mink_router::{
     Append, AppendTicket, BytePermit, Located, Lost, Position, Read, ReadError, Reads, ReadsAnswer, Request,
     Watch, WatchedOffset, append_reply, reply, shard_of,
 };
-use mink_rt::fail_point;
-use mink_types::{BucketId, Offset, Timestamp};
+use mink_rt::{fail_point, mutant};
+use mink_types::BucketId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -44,7 +47,7 @@ impl NodeSource {
     }
 
     fn lease_holds(&self) -> bool {
-        self.0.lease.holds(self.0.service.now())
+        self.0.lease.holds(self.0.service.now()) || mutant("lease-ignored")
     }
 }
 
@@ -122,61 +125,52 @@ impl LogSource for NodeSource {
         position: Position,
         leader_epoch: Option<i32>,
     ) -> Result<Found, ReadError> {
-        let shard = shard_of(bucket, self.0.shards.len()).0;
-        let asked = self.ask(shard, move |reply| Request::Locate { bucket, position, leader_epoch, reply });
-        let located = asked.await.map_err(|Lost| ReadError::NotOwner { bucket })??;
-        let found = match located {
-            Located::Offset { offset, epoch } => Found { offset: Some(offset), timestamp: None, epoch },
-            Located::Nothing { epoch } => Found { offset: None, timestamp: None, epoch },
-            Located::Batch { batch, log_start, epoch } => {
-                let record = self.search(bucket, batch, position, log_start).await?;
-                Found {
-                    offset: record.and_then(|record| Offset::from_kafka(record.offset)),
-                    timestamp: record.map(|record| Timestamp(record.timestamp)),
-                    epoch,
-                }
-            }
-        };
+        let located = InBucket { source: self, bucket, leader_epoch };
+        let found = Search::new(bucket, &located).run(position).await?;
         if self.lease_holds() { Ok(found) } else { Err(ReadError::LeaseExpired) }
     }
 }
 
-impl NodeSource {
-    /// The record looked for in a batch, which may have to be inflated: off the runtime's own threads.
-    async fn search(
-        &self,
-        bucket: BucketId,
-        batch: Bytes,
-        position: Position,
-        log_start: Offset,
-    ) -> Result<Option<RecordTime>, ReadError> {
-        let inflated_max = usize::try_from(self.0.config.limits.inflated_bytes_max).unwrap_or(usize::MAX);
+/// One bucket as a search sees it.
+struct InBucket<'a> {
+    source: &'a NodeSource,
+    bucket: BucketId,
+    leader_epoch: Option<i32>,
+}
+
+#[async_trait]
+impl Batches for InBucket<'_> {
+    async fn ask(&self, position: Position) -> Result<Located, ReadError> {
+        let (bucket, leader_epoch) = (self.bucket, self.leader_epoch);
+        let shard = shard_of(bucket, self.source.0.shards.len()).0;
+        let locate = move |reply| Request::Locate { bucket, position, leader_epoch, reply };
+        self.source.ask(shard, locate).await.map_err(|Lost| ReadError::NotOwner { bucket })?
+    }
+
+    /// The batch may have to be inflated: off the runtime's own threads.
+    async fn look(&self, header: BatchHeader, batch: Bytes, look: Look) -> Option<RecordTime> {
+        let Context { config, inflating, service, .. } = &*self.source.0;
+        let inflated_max = usize::try_from(config.limits.inflated_bytes_max).unwrap_or(usize::MAX);
         // What it inflates to is not known before; the header's count of records bounds only their number. So a compressed batch takes
         // the whole budget, and one that is not takes what it is.
-        let compressed =
-            BatchHeader::parse(&batch).is_ok_and(|header| header.attributes.codec() != Codec::None);
-        let bytes = if compressed { self.0.inflating.total_bytes() } else { batch.len() as u64 };
-        let permit = self.0.inflating.take(bytes).await;
+        let compressed = header.attributes.codec() != Codec::None;
+        let bytes = if compressed { inflating.total_bytes() } else { batch.len() as u64 };
+        let permit = inflating.take(bytes).await;
         let search = move || {
             let _permit = permit;
-            let header = BatchHeader::parse(&batch)?;
-            match position {
-                Position::AtOrAfter(target) => first_at_or_after(&header, batch, target.0, inflated_max),
-                _ => max_timestamp_record(&header, batch, inflated_max),
-            }
+            by_time::find(&header, batch, look, inflated_max)
         };
-        match self.0.service.blocking("search-batch", search).await {
-            Ok(Ok(record)) => {
-                Ok(record.map(|record| RecordTime { offset: record.offset.max(log_start.kafka()), ..record }))
-            }
+        let bucket = self.bucket;
+        match service.blocking("search-batch", search).await {
+            Ok(Ok(record)) => record,
             // The producer lied about what it compressed; its batch has no record that anybody could read.
             Ok(Err(error)) => {
                 tracing::warn!(%bucket, %error, "a batch cannot be searched by time");
-                Ok(None)
+                None
             }
             Err(error) => {
                 tracing::error!(%bucket, %error, "search of a batch");
-                Ok(None)
+                None
             }
         }
     }
@@ -186,7 +180,7 @@ impl NodeSource {
 mod tests {
     use super::*;
     use mink_router::ReadAnswer;
-    use mink_types::BucketEpoch;
+    use mink_types::{BucketEpoch, Offset};
 
     fn answer(sizes: &[usize]) -> ReadAnswer {
         ReadAnswer {

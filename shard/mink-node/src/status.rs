@@ -8,7 +8,9 @@ use mink_object::{ObjectStore, Op, StoreHealth};
 use mink_router::{ReplyTo, reply};
 use mink_shard::{BucketLevel, Control, Latencies, ShardStats};
 use mink_types::{BucketId, Offset};
+use s3stream::ReadStats;
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -127,13 +129,18 @@ impl Context {
         }
         self.wal_metrics(&mut metrics);
         self.metadata_metrics(&mut metrics);
+        self.upkeep_metrics(&mut metrics);
         let stats = self.ask_shards(|reply| Control::Stats { reply }).await;
         for (index, stats) in stats.iter().enumerate() {
             let Some(stats) = stats else { continue };
             shard_metrics(index, stats, &mut metrics);
         }
-        let footers = self.reader.footer_cache_bytes() as u64;
-        metrics.push(Metric::level("mink_memory_bytes", MEMORY, footers).label("part", "footers"));
+        read_metrics(&self.reader.stats(), &mut metrics);
+        let inflating = self.inflating.total_bytes() - self.inflating.free_bytes();
+        metrics.push(Metric::level("mink_memory_bytes", MEMORY, inflating).label("part", "inflating"));
+        let metadata =
+            self.state().memory_bytes() + stats.iter().flatten().map(ShardStats::state_bytes).sum::<u64>();
+        metrics.push(Metric::level("mink_memory_bytes", MEMORY, metadata).label("part", "metadata"));
         metrics
     }
 
@@ -143,6 +150,8 @@ impl Context {
             Metric::counter("mink_wal_objects", "WAL objects cut", wal.next),
             Metric::counter("mink_wal_bytes", "bytes of WAL objects cut", wal.bytes_cut),
             Metric::counter("mink_wal_put_repeats", "attempts of PUTs beyond the first", wal.repeats),
+            Metric::counter("mink_wal_put_hedges", "late PUTs of WAL objects sent a second time", wal.hedges),
+            Metric::counter("mink_wal_put_hedges_won", "of these the ones that ended first", wal.hedges_won),
             Metric::counter("mink_wal_flushes", "commits of flushed data applied", wal.flushes),
             Metric::counter("mink_wal_flushes_refused", "commits of flushed data refused", wal.refusals),
             Metric::level(
@@ -171,7 +180,52 @@ impl Context {
     }
 }
 
+impl Context {
+    /// What retention and the collector of garbage have done.
+    fn upkeep_metrics(&self, metrics: &mut Vec<Metric>) {
+        let (retention, garbage) = (&self.retention, &self.garbage);
+        let counters = [
+            ("mink_retention_raises", "log starts raised", &retention.raises),
+            ("mink_retention_refused", "log starts that the log did not raise", &retention.refused),
+            ("mink_retention_offsets", "offsets forgotten", &retention.offsets),
+            ("mink_retention_bytes", "stored bytes of the ranges forgotten", &retention.bytes),
+            ("mink_garbage_deleted", "objects deleted after their grace", &garbage.deleted),
+            ("mink_garbage_swept", "objects of dead chains deleted", &garbage.swept),
+            ("mink_garbage_failed", "deletions that are tried again", &garbage.failed),
+            (
+                "mink_garbage_listed_again",
+                "listings of chains that were cleaned before",
+                &garbage.listed_again,
+            ),
+        ];
+        metrics.extend(
+            counters.map(|(name, help, value)| Metric::counter(name, help, value.load(Ordering::Relaxed))),
+        );
+        let compaction = self.compactor.as_ref().map(|compactor| compactor.stats()).unwrap_or_default();
+        metrics.extend([
+            Metric::counter("mink_compaction_jobs", "compactions carried out", compaction.jobs),
+            Metric::counter("mink_compaction_rewrites", "commands that moved ranges", compaction.rewrites),
+            Metric::counter("mink_compaction_refused", "moves that the log did not take", compaction.refused),
+            Metric::counter("mink_compaction_bytes", "stored bytes moved", compaction.bytes),
+            Metric::counter(
+                "mink_compaction_objects_read",
+                "objects read, once per job",
+                compaction.objects_read,
+            ),
+            Metric::counter("mink_compaction_objects_written", "objects written", compaction.objects_written),
+        ]);
+        let (state, plans) = (self.state(), self.running.count() as u64);
+        let chains = state.incarnations().filter(|(id, life)| !life.swept && state.dead(*id)).count() as u64;
+        metrics.extend([
+            Metric::level("mink_garbage_waiting", "objects to be deleted", state.doomed().count() as u64),
+            Metric::level("mink_garbage_chains_waiting", "dead chains to be cleaned", chains),
+            Metric::level("mink_garbage_plans", "reads and other plans that hold deletions up", plans),
+        ]);
+    }
+}
+
 const MEMORY: &str = "memory held, by part";
+const COPIED: &str = "bytes of requests copied in user space, by where";
 
 fn store_metrics(store: &Arc<dyn ObjectStore>, metrics: &mut Vec<Metric>) {
     let stats = store.stats();
@@ -187,6 +241,34 @@ fn store_metrics(store: &Arc<dyn ObjectStore>, metrics: &mut Vec<Metric>) {
         );
         metrics.push(metric.label("op", op.label()));
     }
+}
+
+fn read_metrics(stats: &ReadStats, metrics: &mut Vec<Metric>) {
+    let counters = [
+        ("mink_read_cache_hits", "blocks found in memory", stats.hits),
+        ("mink_read_cache_misses", "blocks that had to be fetched", stats.misses),
+        ("mink_read_cache_joined", "blocks and footers that a GET under way brought along", stats.joined),
+        ("mink_read_cache_footer_hits", "footers found in memory", stats.footer_hits),
+        ("mink_read_cache_footer_misses", "footers that had to be fetched", stats.footer_misses),
+        ("mink_read_cache_evicted", "extents that left to make room", stats.evicted),
+        ("mink_read_cache_gets", "GETs of readers", stats.gets),
+        ("mink_read_cache_gets_failed", "GETs of readers that failed", stats.gets_failed),
+        ("mink_read_cache_get_bytes", "bytes that GETs of readers brought", stats.get_bytes),
+        ("mink_read_cache_ahead_used_bytes", "bytes fetched ahead and used", stats.ahead_used_bytes),
+        ("mink_read_cache_ahead_wasted_bytes", "bytes fetched ahead in vain", stats.ahead_wasted_bytes),
+        ("mink_read_cache_copied_bytes", "bytes copied because readers held too much", stats.copied_bytes),
+    ];
+    metrics.extend(counters.map(|(name, help, value)| Metric::counter(name, help, value)));
+    let in_flight = stats.in_flight_bytes;
+    metrics.push(Metric::level("mink_read_cache_in_flight_bytes", "bytes that GETs will bring", in_flight));
+    let parts = [
+        ("footers", stats.footer_bytes),
+        ("blocks", stats.kept_bytes),
+        ("blocks_lingering", stats.lingering_bytes),
+    ];
+    metrics.extend(
+        parts.map(|(part, value)| Metric::level("mink_memory_bytes", MEMORY, value).label("part", part)),
+    );
 }
 
 fn shard_metrics(index: usize, stats: &ShardStats, metrics: &mut Vec<Metric>) {
@@ -219,7 +301,13 @@ fn shard_metrics(index: usize, stats: &ShardStats, metrics: &mut Vec<Metric>) {
         let metric = Metric::counter("mink_append_refused", "batches refused", value);
         metric.label("shard", &*shard).label("reason", reason)
     }));
-    for (part, value) in [("tail", stats.tail_bytes), ("arena", stats.arena_bytes)] {
+    let copied = Metric::counter("mink_copied_bytes", COPIED, stats.copied_bytes);
+    metrics.push(copied.label("site", "arena").label("shard", &*shard));
+    let batches =
+        Metric::level("mink_log_tail_batches", "batches that are read from memory", stats.tail_batches);
+    metrics.push(batches.label("shard", &*shard));
+    let lingering = stats.arena_bytes.saturating_sub(stats.tail_bytes);
+    for (part, value) in [("log", stats.tail_bytes), ("log_lingering", lingering)] {
         let metric = Metric::level("mink_memory_bytes", MEMORY, value);
         metrics.push(metric.label("part", part).label("shard", &*shard));
     }

@@ -9,9 +9,9 @@ use crate::error::StartError;
 use crate::waiting::{Closed, close_beats};
 use mink_metadata::{BucketOpening, Command, CommandResult, RefusalKind, State, TakenOver};
 use mink_object::ObjectStore;
-use mink_rt::Service;
-use mink_sql::Metadata;
-use mink_types::{BucketId, ClusterUuid, Incarnation, LogIndex, WalChain, Witness};
+use mink_rt::{Service, mutant};
+use mink_sql::{LogError, Metadata};
+use mink_types::{BucketId, ClusterUuid, Incarnation, LogIndex, WalChain, WalNumber, Witness};
 use s3stream::{Adoption, BucketView, ErrorKind, Reader, Recovered, Takeover};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -101,7 +101,7 @@ impl Taker<'_> {
             cluster: self.config.cluster.clone(),
             uuid: self.uuid,
             chain: old.chain,
-            trim: old.trim,
+            trim: if mutant("stale-trim") { WalNumber(0) } else { old.trim },
             me: self.me,
             witness: state.witness(),
             config: Arc::new(self.config.wal.clone()),
@@ -137,19 +137,21 @@ impl Taker<'_> {
         recovered: &Recovered,
     ) -> Result<(), Walk> {
         let Witness { index, hash } = recovered.highest_witness;
-        if index > state.witness().index {
-            let database = state.witness().index;
+        let Some(before) = index.0.checked_sub(1) else { return Ok(()) };
+        let again = |error: LogError| Walk::Again(error.to_string());
+        let rows = self.config.log.read_after(LogIndex(before), 1).await.map_err(again)?;
+        match rows.first().filter(|row| row.index == index) {
+            Some(row) if row.hash == hash => return Ok(()),
+            Some(_) => return Err(Walk::Final(StartError::DatabaseDiffers { index, incarnation })),
+            None => {}
+        }
+        // The database is asked, not this process's view: until its chain was sealed the old process went on, and its rows, though
+        // they changed nothing any more, may be newer than what was applied here.
+        let database = self.config.log.last().await.map_err(again)?.index.max(state.witness().index);
+        if index > database {
             return Err(Walk::Final(StartError::DatabaseBehind { database, witness: index, incarnation }));
         }
-        let Some(before) = index.0.checked_sub(1) else { return Ok(()) };
-        let rows = self.config.log.read_after(LogIndex(before), 1).await;
-        let rows = rows.map_err(|error| Walk::Again(error.to_string()))?;
-        match rows.first().filter(|row| row.index == index) {
-            Some(row) if row.hash != hash => {
-                Err(Walk::Final(StartError::DatabaseDiffers { index, incarnation }))
-            }
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     async fn adopt(&self, recovered: &Recovered, adoption: &Adoption) -> Result<(), Walk> {

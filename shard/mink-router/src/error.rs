@@ -45,6 +45,11 @@ pub enum ReadError {
         "{bucket}: offsets from {offset} lie in {object}, which is lost or damaged ({what}); what lies beyond is readable"
     )]
     Damaged { bucket: BucketId, offset: Offset, object: ObjectId, what: String },
+    #[error(
+        "{bucket}: {batches} batches state timestamps that their records do not have, or cannot be read; the search by time \
+         gave up before offset {from}; read from there, or search for a later time"
+    )]
+    SearchGaveUp { bucket: BucketId, batches: u32, from: Offset },
     #[error("the read lease of this node has run out; retry when its database is reachable")]
     LeaseExpired,
 }

@@ -89,10 +89,18 @@ pub enum Position {
     Earliest,
     /// The high watermark.
     Latest,
-    /// The first record whose timestamp is at or after this one.
-    AtOrAfter(Timestamp),
+    /// The first record whose timestamp is at or after `time`. Batches that end at or below `from` are passed over: a search goes on
+    /// behind a batch whose header promised what it does not hold.
+    AtOrAfter { time: Timestamp, from: Offset },
     /// The record with the largest timestamp.
     MaxTimestamp,
+}
+
+impl Position {
+    /// The first record of the whole log whose timestamp is at or after `time`.
+    pub fn at_or_after(time: Timestamp) -> Position {
+        Position::AtOrAfter { time, from: Offset(0) }
+    }
 }
 
 /// What a `Locate` found.
@@ -100,7 +108,7 @@ pub enum Position {
 pub enum Located {
     /// An offset.
     Offset { offset: Offset, epoch: BucketEpoch },
-    /// The batch that holds the record looked for: the one who asked decodes it, off the core.
+    /// The batch that holds the record looked for, if its header tells the truth: the one who asked decodes it, off the core.
     Batch { batch: Bytes, log_start: Offset, epoch: BucketEpoch },
     /// No such record.
     Nothing { epoch: BucketEpoch },

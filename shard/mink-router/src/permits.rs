@@ -5,6 +5,7 @@
 //! Invariants: I20: the bytes of requests that are read and not yet durable stay below the budget. Room is given in the order
 //! it was asked for, so a large frame is not starved by small ones.
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Permits are counted in units of this many bytes, so that a budget of terabytes fits the semaphore.
@@ -15,6 +16,8 @@ const UNIT_BYTES: u64 = 1024;
 pub struct BytePermits {
     semaphore: Arc<Semaphore>,
     units: u32,
+    /// Who waits for bytes now.
+    waiting: Arc<AtomicUsize>,
 }
 
 /// Bytes held; given back when dropped.
@@ -38,14 +41,24 @@ impl BytePermits {
     pub fn new(bytes: u64) -> BytePermits {
         let units = u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX).max(1);
         let places = usize::try_from(units).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
-        BytePermits { semaphore: Arc::new(Semaphore::new(places)), units }
+        BytePermits { semaphore: Arc::new(Semaphore::new(places)), units, waiting: Arc::default() }
     }
 
     /// Waits for `bytes`. A request larger than the whole budget takes all of it: it passes alone.
     pub async fn take(&self, bytes: u64) -> BytePermit {
         let units = u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX).clamp(1, self.units);
+        let semaphore = Arc::clone(&self.semaphore);
+        if let Ok(permit) = Arc::clone(&semaphore).try_acquire_many_owned(units) {
+            return BytePermit(Some(permit));
+        }
+        let _waits = Waits::new(&self.waiting);
         // The semaphore is never closed; were it, an unbounded permit would be wrong, and none is what it says.
-        BytePermit(Arc::clone(&self.semaphore).acquire_many_owned(units).await.ok())
+        BytePermit(semaphore.acquire_many_owned(units).await.ok())
+    }
+
+    /// Whether somebody waits for bytes.
+    pub fn is_short(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
     }
 
     /// Bytes that are free now.
@@ -56,6 +69,22 @@ impl BytePermits {
     /// The whole budget in bytes.
     pub fn total_bytes(&self) -> u64 {
         u64::from(self.units) * UNIT_BYTES
+    }
+}
+
+/// Counts one who waits, also when the wait is given up.
+struct Waits<'a>(&'a AtomicUsize);
+
+impl Waits<'_> {
+    fn new(waiting: &AtomicUsize) -> Waits<'_> {
+        waiting.fetch_add(1, Ordering::Relaxed);
+        Waits(waiting)
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -70,6 +99,10 @@ mod tests {
         let permits = BytePermits::new(10 * UNIT_BYTES);
         let held = block_on(permits.take(8 * UNIT_BYTES));
         assert!(permits.take(3 * UNIT_BYTES).now_or_never().is_none());
+        let mut waits = Box::pin(permits.take(3 * UNIT_BYTES));
+        assert!(!permits.is_short() && waits.as_mut().now_or_never().is_none() && permits.is_short());
+        drop(waits);
+        assert!(!permits.is_short(), "who gave up waits no more");
         drop(held);
         assert!(permits.take(3 * UNIT_BYTES).now_or_never().is_some());
         assert_eq!(permits.free_bytes(), 10 * UNIT_BYTES);

@@ -65,6 +65,7 @@ impl Shard {
             return;
         }
         let ordered_at = self.turn_began;
+        let leased = self.turn_began < self.lease_until;
         let Some(bucket) = self.buckets.get_mut(&id) else {
             let error = self.append_absent(id);
             return self.refuse(reply, error);
@@ -73,6 +74,9 @@ impl Shard {
             return self.refuse(reply, AppendError::Draining);
         }
         match bucket.tablet.append(&header, now) {
+            // Without the lease a successor may have taken over, and what this shard remembers of producers may be out of date: the
+            // client is sent to look for the owner, since the true refusals would end it (I7).
+            Err(_) if !leased => self.refuse(reply, AppendError::NotOwner { bucket: id }),
             Err(refused) => self.refuse(reply, append_error(id, refused)),
             Ok(AppendStep::Ordered { base_offset, end, commit_time, stamp }) => {
                 let ordered = Ordered { base_offset, end, commit_time, stamp };
@@ -120,6 +124,7 @@ impl Shard {
             // The length was looked at before. Going on would leave a hole in the log (I2): the process ends instead.
             Err(error) => panic!("I2: {id}: the batch at {base_offset} cannot be stored: {error}"),
         };
+        bucket.touched = self.turn_began;
         let max_timestamp = Timestamp(header.max_timestamp);
         bucket.tail.push(TailBatch { base: base_offset, end, max_timestamp, chunk, bytes: bytes.clone() });
         bucket.wait(Pending {

@@ -38,6 +38,7 @@ pub(crate) struct Arena {
     first: u64,
     chunks: VecDeque<Chunk>,
     tail_bytes: u64,
+    copied_bytes: u64,
     /// Chunks that left the tail while somebody held a slice.
     lingering: VecDeque<(Bytes, usize)>,
 }
@@ -50,6 +51,7 @@ impl Arena {
         base_offset: Offset,
         epoch: BucketEpoch,
     ) -> Result<(Bytes, ChunkId), RecordError> {
+        self.copied_bytes += batch.len() as u64;
         let (mut copy, id) = if batch.len() > SHARED_BYTES_MAX {
             let mut own = BytesMut::with_capacity(batch.len());
             own.extend_from_slice(batch);
@@ -79,6 +81,11 @@ impl Arena {
         if chunk.live == 0 && !is_open {
             self.let_go(id);
         }
+    }
+
+    /// Bytes copied in so far.
+    pub(crate) fn copied_bytes(&self) -> u64 {
+        self.copied_bytes
     }
 
     /// Bytes of the chunks that the tail's batches lie in.

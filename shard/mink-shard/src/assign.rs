@@ -8,19 +8,30 @@ use crate::shard::Shard;
 use crate::{BucketOptions, Control, OpenBucket, OpenError, ReleaseError, View};
 use mink_log::{Recovered, Tablet, TabletLimits};
 use mink_router::{Watch, shard_of};
-use mink_types::BucketId;
+use mink_types::{BucketEpoch, BucketId, Offset};
+
+/// So many places of batches that left their tail early are no trouble.
+const PLACES_KEPT_MIN: usize = 1_024;
 
 impl Shard {
     /// Does what the node asks; false when the pump is to end.
     pub(crate) fn control(&mut self, control: Control) -> bool {
         match control {
             Control::View(view) => self.view(*view),
-            Control::Lease(until) => self.lease_until = self.lease_until.max(until),
+            Control::Lease(until) => {
+                self.lease_until = self.lease_until.max(until);
+                // Comes for as long as the node lives, every few seconds.
+                self.rest();
+            }
             Control::Open(open) => {
                 let OpenBucket { bucket, recovered, options, reply } = *open;
                 reply.send(self.open(bucket, recovered, options));
             }
             Control::Options { bucket, options } => self.options(bucket, options),
+            Control::Start { bucket, epoch, start, reply } => {
+                self.start_at(bucket, epoch, start);
+                reply.send(());
+            }
             Control::Release { bucket: id, reply } => match self.buckets.get_mut(&id) {
                 Some(bucket) => {
                     bucket.draining = true;
@@ -60,7 +71,7 @@ impl Shard {
         let tablet = Tablet::recover(recovered, self.limits(options))
             .map_err(|error| OpenError::Recover { bucket: id, error })?;
         self.openings += 1;
-        self.buckets.insert(id, Bucket::new(Opening(self.openings), tablet));
+        self.buckets.insert(id, Box::new(Bucket::new(Opening(self.openings), tablet)));
         Ok(())
     }
 
@@ -71,16 +82,48 @@ impl Shard {
         }
     }
 
+    /// Forgets what lies below `start`: readers see it no more, and its batches leave the tail (never one that is not committed).
+    fn start_at(&mut self, id: BucketId, epoch: BucketEpoch, start: Offset) {
+        let Some(bucket) = self.buckets.get_mut(&id).filter(|bucket| bucket.tablet.epoch() == epoch) else {
+            return;
+        };
+        bucket.committed = bucket.committed.max(start.min(bucket.tablet.high_watermark()));
+        bucket.tablet.start_at(start);
+        let start = bucket.tablet.log_start();
+        while bucket.tail.first_end().is_some_and(|end| end <= start) {
+            let Some(batch) = bucket.tail.pop() else { break };
+            self.arena.release(batch.chunk);
+            self.left_early += 1;
+        }
+        self.forget_places();
+    }
+
+    /// Drops the places of batches that left their tail before their turn, once they are the greater part: an idle bucket's batch at
+    /// the front would else hold them for ever (I20).
+    pub(crate) fn forget_places(&mut self) {
+        if self.left_early <= PLACES_KEPT_MIN.max(self.aging.len() / 2) {
+            return;
+        }
+        self.left_early = 0;
+        let buckets = &self.buckets;
+        self.aging.retain(|place| {
+            let bucket = buckets.get(&place.bucket).filter(|bucket| bucket.opening == place.opening);
+            bucket.is_some_and(|bucket| bucket.tail.start() < place.end)
+        });
+    }
+
     fn close(&mut self, id: BucketId) {
         self.uncommitted.remove(&id);
         if let Some(mut bucket) = self.buckets.remove(&id) {
             while let Some(batch) = bucket.tail.pop() {
                 self.arena.release(batch.chunk);
+                self.left_early += 1;
             }
             for reply in bucket.release.drain(..) {
                 reply.send(Err(ReleaseError::NotOpen { bucket: id }));
             }
         }
+        self.forget_places();
         // After the removal: whoever is woken asks again and must find it gone.
         self.stats.watches_woken += self.waiters.wake_all_of(id);
     }
@@ -97,6 +140,7 @@ impl Shard {
         }
         self.flights.clear();
         self.aging.clear();
+        self.resting.clear();
         self.chunk.entries.clear();
         self.chunk.marks.clear();
         self.chunk.bytes = 0;
@@ -120,6 +164,7 @@ impl Shard {
         }
         for id in done {
             self.uncommitted.remove(&id);
+            self.may_rest(id);
         }
         // The turn ends with the eviction that this allows.
         self.view = Some(view);
@@ -132,14 +177,15 @@ impl Shard {
         };
         let bucket = self.buckets.get_mut(&oldest.bucket);
         if let Some(bucket) = bucket.filter(|bucket| bucket.opening == oldest.opening) {
+            // What retention forgot has left the tail before its turn.
+            let there = bucket.tail.start() < oldest.end;
             let fits = self.arena.tail_bytes() <= self.config.tail_bytes;
             // A view can overtake the word that a chunk is durable, since it comes by another lane.
             let committed = bucket.committed.min(bucket.tablet.high_watermark());
-            if fits || committed < oldest.end {
+            if there && (fits || committed < oldest.end) {
                 return false;
             }
-            debug_assert!(bucket.tail.start() < oldest.end, "batches leave a tail in the order they came");
-            if let Some(batch) = bucket.tail.pop() {
+            if there && let Some(batch) = bucket.tail.pop() {
                 self.arena.release(batch.chunk);
             }
         }

@@ -40,6 +40,10 @@ pub(crate) struct Bucket {
     pub(crate) committed: Offset,
     /// Where the open chunk notes this bucket, and which chunk that is.
     pub(crate) noted: Option<(u64, usize)>,
+    /// When it last took an append, or gave batches out of its tail.
+    pub(crate) touched: Instant,
+    /// Whether it stands in the queue of those that may give memory back.
+    pub(crate) resting: bool,
     /// Takes no more appends.
     pub(crate) draining: bool,
     pub(crate) release: Vec<ReplyTo<Result<Released, ReleaseError>>>,
@@ -55,6 +59,8 @@ impl Bucket {
             pending: VecDeque::new(),
             committed: end,
             noted: None,
+            touched: Instant::ZERO,
+            resting: false,
             draining: false,
             release: Vec::new(),
         }

@@ -23,6 +23,7 @@ mod message;
 mod objects;
 mod pump;
 mod recover;
+mod rest;
 mod shard;
 mod sink;
 mod stats;

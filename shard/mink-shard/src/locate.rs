@@ -2,7 +2,7 @@
 //!
 //! Lives on: the core; searches of objects on the service runtime.
 //! Invariants: I3: nothing at or beyond the high watermark is found; K-15: by time, the first batch in offset order that says
-//! it holds a record of that time or later; who asked decodes it off the core.
+//! it holds a record of that time or later; who asked decodes it off the core, and asks again from behind it if it said wrong.
 use crate::bucket::{Bucket, Opening};
 use crate::error::object_error;
 use crate::fetch::lost;
@@ -52,7 +52,7 @@ impl Shard {
                 let offset = bucket.tablet.high_watermark();
                 asked.reply.send(Ok(Located::Offset { offset, epoch }));
             }
-            Position::AtOrAfter(time) => self.search(asked, time, log_start, false),
+            Position::AtOrAfter { time, from } => self.search(asked, time, from.max(log_start), false),
             Position::MaxTimestamp => {
                 let in_tail = bucket.tail.max_timestamp(log_start, bucket.tablet.high_watermark());
                 let tail_start = bucket.tail.start();

@@ -21,6 +21,9 @@ pub enum Control {
     Open(Box<OpenBucket>),
     /// Other options for a bucket that is open; one that is not is left alone.
     Options { bucket: BucketId, options: BucketOptions },
+    /// The log of an open bucket is kept from `start` on; `start` is committed. Answers when no reader sees anything below it any
+    /// more and the memory of it is free. A bucket that is not open, or open under another epoch, is left alone.
+    Start { bucket: BucketId, epoch: BucketEpoch, start: Offset, reply: ReplyTo<()> },
     /// Take no more appends for the bucket, and answer when all it ordered is durable. It is still readable until `Close`.
     Release { bucket: BucketId, reply: ReplyTo<Result<Released, ReleaseError>> },
     /// Drop the bucket. Appends that are not durable yet end as lost (I7).

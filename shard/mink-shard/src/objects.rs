@@ -4,7 +4,7 @@
 //! Invariants: P-14: an error names one object; what lies elsewhere is not touched by it.
 use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt as _};
-use mink_types::{BucketId, ObjectId, Offset, Timestamp};
+use mink_types::{BucketId, LogIndex, ObjectId, Offset, Timestamp};
 use s3stream::{EntryKind, Error, ErrorKind, ObjectRange, ReadRequest, Reader};
 use std::fmt;
 
@@ -33,21 +33,39 @@ pub enum ObjectReadError {
     Unavailable { object: ObjectId, what: String },
 }
 
-/// Reads what was flushed.
+/// Reads what was flushed. `planned` is the row of the view that named the objects: what a later row gave up must stay in the store until
+/// the read has ended (P-16).
 pub trait ObjectReads: Send + Sync + fmt::Debug {
     /// Whole batches in order, one in each piece, from the one that holds `from`: at least one, however large.
-    fn read(&self, read: ReadRequest) -> BoxFuture<'static, Result<Vec<Bytes>, ObjectReadError>>;
+    fn read(
+        &self,
+        planned: LogIndex,
+        read: ReadRequest,
+    ) -> BoxFuture<'static, Result<Vec<Bytes>, ObjectReadError>>;
 
     /// The first batch whose largest timestamp is at or after the one sought; none if there is no such batch.
-    fn find(&self, find: ObjectFind) -> BoxFuture<'static, Result<Option<Bytes>, ObjectReadError>>;
+    fn find(
+        &self,
+        planned: LogIndex,
+        find: ObjectFind,
+    ) -> BoxFuture<'static, Result<Option<Bytes>, ObjectReadError>>;
 }
 
+/// A reader does not care when its reads were planned: whoever deletes objects keeps account of that.
 impl ObjectReads for Reader {
-    fn read(&self, read: ReadRequest) -> BoxFuture<'static, Result<Vec<Bytes>, ObjectReadError>> {
+    fn read(
+        &self,
+        _planned: LogIndex,
+        read: ReadRequest,
+    ) -> BoxFuture<'static, Result<Vec<Bytes>, ObjectReadError>> {
         read_batches(self.clone(), read).boxed()
     }
 
-    fn find(&self, find: ObjectFind) -> BoxFuture<'static, Result<Option<Bytes>, ObjectReadError>> {
+    fn find(
+        &self,
+        _planned: LogIndex,
+        find: ObjectFind,
+    ) -> BoxFuture<'static, Result<Option<Bytes>, ObjectReadError>> {
         find_batch(self.clone(), find).boxed()
     }
 }

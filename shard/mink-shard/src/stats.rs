@@ -14,6 +14,8 @@ pub struct ShardStats {
     pub appended_batches: u64,
     pub appended_records: u64,
     pub appended_bytes: u64,
+    /// Bytes of batches copied into the arena.
+    pub copied_bytes: u64,
     /// Repeats of batches that were stored already (I6).
     pub duplicates: u64,
     /// From an append's offset to its ack, for each append that was acked through the WAL.
@@ -47,6 +49,8 @@ pub struct ShardStats {
     pub buckets: u64,
     pub producers: u64,
     pub tail_batches: u64,
+    /// Places in the order of eviction: one for each batch of a tail, and some of batches that went before their turn.
+    pub tail_places: u64,
     /// Bytes of arena chunks that the tail keeps, and of all that anybody keeps.
     pub tail_bytes: u64,
     pub arena_bytes: u64,
@@ -56,6 +60,18 @@ pub struct ShardStats {
     pub object_reads_in_flight: u64,
     /// Whether this process was fenced.
     pub fenced: bool,
+}
+
+/// What an open bucket takes beside its batches and producers, in bytes.
+const BUCKET_BYTES: u64 = 512;
+/// What a remembered producer takes.
+const PRODUCER_BYTES: u64 = 160;
+
+impl ShardStats {
+    /// What the rules of all open buckets take, in bytes.
+    pub fn state_bytes(&self) -> u64 {
+        self.buckets * BUCKET_BYTES + self.producers * PRODUCER_BYTES
+    }
 }
 
 /// Appends refused, by reason.

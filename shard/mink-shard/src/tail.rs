@@ -36,6 +36,11 @@ impl Tail {
         self.batches.front().map_or(self.end, |batch| batch.base)
     }
 
+    /// Where the oldest batch ends, if there is one.
+    pub(crate) fn first_end(&self) -> Option<Offset> {
+        self.batches.front().map(|batch| batch.end)
+    }
+
     pub(crate) fn push(&mut self, batch: TailBatch) {
         debug_assert!(batch.base == self.end && batch.end > batch.base, "I2: {batch:?} behind {}", self.end);
         self.end = batch.end;
@@ -88,6 +93,11 @@ impl Tail {
         let first = self.batches.partition_point(|batch| batch.end <= from);
         let last = self.batches.partition_point(|batch| batch.end <= until);
         self.batches.range(first.min(last)..last)
+    }
+
+    /// Gives back the room that its batches do not need.
+    pub(crate) fn shrink(&mut self) {
+        self.batches.shrink_to_fit();
     }
 
     pub(crate) fn len(&self) -> usize {

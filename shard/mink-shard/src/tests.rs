@@ -8,5 +8,7 @@ mod locates;
 mod metadata;
 mod random;
 mod reads;
+mod rests;
+mod retention;
 mod rig;
 mod wal;

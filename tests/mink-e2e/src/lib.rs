@@ -10,15 +10,25 @@
 //! here are the short ones; `MINK_E2E_ROUNDS=200` and `MINK_E2E_LONG=1` ask for the long ones.
 
 #[cfg(test)]
+mod bench;
+#[cfg(test)]
 mod clients;
+#[cfg(test)]
+mod counters;
 #[cfg(test)]
 mod crash_points;
 #[cfg(test)]
 mod demo;
 #[cfg(test)]
+mod dropped;
+#[cfg(test)]
 mod durable_order;
 #[cfg(test)]
+mod fast_start;
+#[cfg(test)]
 mod full_disk;
+#[cfg(test)]
+mod garbage;
 #[cfg(test)]
 mod golden;
 #[cfg(test)]
@@ -34,17 +44,31 @@ mod lost_object;
 #[cfg(test)]
 mod lost_rows;
 #[cfg(test)]
+mod memory;
+#[cfg(test)]
+mod offsets;
+#[cfg(test)]
 mod pauses;
 #[cfg(test)]
 mod producers;
-#[cfg(test)]
-mod proxy;
 #[cfg(test)]
 mod refusals;
 #[cfg(test)]
 mod restart;
 #[cfg(test)]
+mod retention;
+#[cfg(test)]
 mod setup;
+#[cfg(test)]
+mod snapshots;
+#[cfg(test)]
+mod store_damage;
+#[cfg(test)]
+mod store_faults;
+#[cfg(test)]
+mod store_lies;
+#[cfg(test)]
+mod store_memory;
 #[cfg(test)]
 mod store_outage;
 #[cfg(test)]

@@ -6,6 +6,8 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use mink_testkit::faults::Plan;
+use mink_testkit::faults::proxy::{FaultProxy, ProxyConfig};
 use mink_testkit::http;
 use mink_testkit::node::NodeConfig;
 use mink_testkit::parts::SeaweedFs;
@@ -70,6 +72,24 @@ pub(crate) async fn node_on_s3(folder: &Folder, store: &SeaweedFs, name: &str) -
         .ready_within(Duration::from_secs(90))
 }
 
+/// The bucket of a node that [`node_on_s3`] made.
+pub(crate) fn bucket_of(config: &NodeConfig) -> String {
+    let url = config.flag_value("--storage").expect("set by node_on_s3");
+    url.trim_start_matches("s3://").split('/').next().unwrap_or_default().to_owned()
+}
+
+/// A node on a bucket of its own, behind a proxy whose plan has no faults yet.
+pub(crate) async fn node_on_bad_s3(
+    folder: &Folder,
+    store: &SeaweedFs,
+    name: &str,
+) -> (NodeConfig, FaultProxy) {
+    let proxy = ProxyConfig::new(&store.endpoint()).secret(SeaweedFs::SECRET_KEY);
+    let proxy = FaultProxy::start(proxy, Plan::default()).await.unwrap();
+    let config = node_on_s3(folder, store, name).await.env("AWS_ENDPOINT_URL", &proxy.endpoint());
+    (config, proxy)
+}
+
 /// Whether the long forms are asked for.
 pub(crate) fn is_long() -> bool {
     std::env::var_os("MINK_E2E_LONG").is_some_and(|value| value == "1")
@@ -112,6 +132,25 @@ pub(crate) async fn flushed(address: &str, within: Duration) {
         (status(address).await["wal_untrimmed_bytes"] == 0).then_some(())
     })
     .await;
+}
+
+/// Waits until `/readyz` says yes.
+pub(crate) async fn ready(address: &str, within: Duration) {
+    until("the node is ready", within, || async {
+        let answer = http::get(address, "/readyz").await;
+        answer.is_ok_and(|answer| answer.status == 200).then_some(())
+    })
+    .await;
+}
+
+/// What a process holds in memory now, and the most that it ever held, in KiB.
+pub(crate) fn resident_kib(id: u32) -> (u64, u64) {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a line of the kernel's");
+        line.split_whitespace().next().and_then(|kib| kib.parse().ok()).expect("a number of KiB")
+    };
+    (field("VmRSS:"), field("VmHWM:"))
 }
 
 /// Requests to the object store so far, of every kind.

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use mink_testkit::parts::SeaweedFs;
 use mink_testkit::skip;
-use rustix::process::{Pid, Signal, kill_process};
 
 use crate::setup::{self, Folder};
 use crate::wire::{SOON, Wire, batch, values};
@@ -15,16 +14,14 @@ const TOPIC: &str = "t";
 
 #[tokio::test]
 async fn i_7_writes_wait_for_a_store_that_does_not_answer() {
-    let Some(store) = skip::available("seaweedfs", SeaweedFs::start().await) else { return };
-    let signal =
-        |signal| kill_process(Pid::from_raw(i32::try_from(store.id()).unwrap()).unwrap(), signal).unwrap();
+    let Some(store) = skip::available("seaweedfs", SeaweedFs::shared().await) else { return };
     let folder = Folder::new();
-    let config = setup::node_on_s3(&folder, &store, "outage").await;
+    let (config, proxy) = setup::node_on_bad_s3(&folder, store, "outage").await;
     let mut node = config.allow_line("not yet created, trying again").start().await.unwrap();
     let mut wire = Wire::connect(node.kafka()).await;
     wire.create_topic(TOPIC, 1).await;
     wire.produce(TOPIC, 0, &batch(values("before", 0..5), None)).await;
-    signal(Signal::STOP);
+    proxy.set_text("any: undone silent").unwrap();
     let mut waiting = Vec::new();
     for number in 0..4 {
         let records = batch(values("during", number * 5..number * 5 + 5), None);
@@ -34,7 +31,7 @@ async fn i_7_writes_wait_for_a_store_that_does_not_answer() {
     // What is acked is read all the same.
     let read = Wire::connect(node.kafka()).await.fetch(TOPIC, 0, 0).await.unwrap();
     assert_eq!((read.code, read.high_watermark), (0, 5));
-    signal(Signal::CONT);
+    proxy.set_text("").unwrap();
     for (number, sent) in waiting.into_iter().enumerate() {
         let answers = wire.receive_produce(sent, SOON).await.unwrap();
         assert_eq!((answers[0].code, answers[0].offset), (0, i64::try_from(5 + number * 5).unwrap()));

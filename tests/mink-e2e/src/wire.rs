@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use mink_kafka_wire::messages::create_topics::{CreatableTopic, CreateTopicsRequest};
+use mink_kafka_wire::messages::delete_topics::DeleteTopicsRequest;
 use mink_kafka_wire::messages::fetch::{FetchPartition, FetchRequest, FetchTopic};
 use mink_kafka_wire::messages::init_producer_id::InitProducerIdRequest;
 use mink_kafka_wire::messages::produce::{
@@ -22,6 +23,7 @@ use tokio::time::timeout;
 const PRODUCE: i16 = 9;
 const FETCH: i16 = 12;
 const CREATE_TOPICS: i16 = 7;
+const DELETE_TOPICS: i16 = 5;
 const INIT_PRODUCER_ID: i16 = 4;
 
 /// Longer than anything a healthy server takes.
@@ -122,7 +124,7 @@ impl Wire {
         Ok(body)
     }
 
-    async fn call<R: Request>(&mut self, version: i16, request: &R) -> io::Result<R::Response> {
+    pub(crate) async fn call<R: Request>(&mut self, version: i16, request: &R) -> io::Result<R::Response> {
         let sent = self.send(version, request).await?;
         self.receive::<R>(version, sent, SOON).await
     }
@@ -145,6 +147,17 @@ impl Wire {
         };
         let answer = self.call(CREATE_TOPICS, &request).await.unwrap();
         assert_eq!(answer.topics[0].error_code, 0, "{answer:?}");
+    }
+
+    /// The error code of deleting a topic; 0 if it is gone.
+    pub(crate) async fn delete_topic(&mut self, topic: &str) -> i16 {
+        let request = DeleteTopicsRequest {
+            topic_names: vec![topic.into()],
+            timeout_ms: 30_000,
+            ..DeleteTopicsRequest::default()
+        };
+        let answer = self.call(DELETE_TOPICS, &request).await.unwrap();
+        answer.responses[0].error_code
     }
 
     /// A fresh idempotent producer: its id and epoch.

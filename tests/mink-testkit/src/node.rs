@@ -121,6 +121,11 @@ impl NodeConfig {
         self
     }
 
+    /// The value of a flag that was set.
+    pub fn flag_value(&self, name: &str) -> Option<&str> {
+        self.flags.iter().find(|(flag, _)| flag == name).map(|(_, value)| value.as_str())
+    }
+
     /// The node's data directory.
     pub fn data_dir(&self) -> &Path {
         &self.data_dir

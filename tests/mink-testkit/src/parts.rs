@@ -69,6 +69,9 @@ impl Drop for Server {
 pub struct SeaweedFs(Server);
 
 impl SeaweedFs {
+    /// The secret key of its one user.
+    pub const SECRET_KEY: &str = "ci-secret-key";
+
     /// The one that all tests of this process share.
     ///
     /// # Errors
@@ -101,7 +104,7 @@ impl SeaweedFs {
         let pairs = [
             ("AWS_ENDPOINT_URL", self.endpoint()),
             ("AWS_ACCESS_KEY_ID", "ci".to_owned()),
-            ("AWS_SECRET_ACCESS_KEY", "ci-secret-key".to_owned()),
+            ("AWS_SECRET_ACCESS_KEY", Self::SECRET_KEY.to_owned()),
             ("AWS_REGION", "us-east-1".to_owned()),
             ("AWS_ALLOW_HTTP", "true".to_owned()),
         ];

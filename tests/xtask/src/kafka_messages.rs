@@ -32,6 +32,7 @@ const MESSAGES: &[&str] = &[
     "ApiVersions",
     "CreateTopics",
     "DeleteTopics",
+    "DeleteRecords",
     "InitProducerId",
     "DescribeConfigs",
 ];

@@ -88,10 +88,29 @@ const ALLOWED: &[(&str, &str, &[&str])] = &[
         ],
     ),
     ("mink-cli", "frontends", &["mink-types", "mink-server", "mink-client"]),
-    ("mink-testkit", "tests", &["mink-types"]),
+    // It runs nodes without their frontends.
+    (
+        "mink-sim",
+        "tests",
+        &[
+            "mink-types",
+            "mink-record",
+            "mink-metadata",
+            "mink-rt",
+            "mink-object",
+            "s3stream",
+            "mink-sql",
+            "mink-router",
+            "mink-api",
+            "mink-node",
+        ],
+    ),
+    ("mink-testkit", "tests", &["mink-types", "mink-rt", "mink-object"]),
+    // The model is pure, as what it drives. The walk of s3stream it compiles from its source, for its rules know of no I/O.
+    ("mink-model", "tests", &["mink-types", "mink-metadata", "mink-coordinator"]),
     // The bare connection of the end-to-end tests speaks in the messages and batches of core.
     ("mink-e2e", "tests", &["mink-testkit", "mink-kafka-wire", "mink-record"]),
-    ("xtask", "tests", &[]),
+    ("xtask", "tests", &["mink-testkit"]),
 ];
 
 /// What only one crate may name: the seams of DESIGN 2.1, 2.4 and 2.6.
@@ -176,6 +195,26 @@ fn the_list_itself_points_down_only() {
             assert!(rank(folder_of[used]) <= rank(folder), "{name} points up to {used}");
         }
     }
+}
+
+/// Code that does the wrong thing on purpose is for the simulator: no other crate can switch it on, and none does by default.
+#[test]
+fn no_build_but_the_simulators_has_mutants() {
+    let metadata = MetadataCommand::new().no_deps().exec().expect("cargo metadata works in the workspace");
+    let mut faults = Vec::new();
+    for package in &metadata.packages {
+        for dependency in package.dependencies.iter().filter(|d| d.features.iter().any(|f| f == "mutants")) {
+            faults.push(format!("{} asks for {} with mutants", package.name, dependency.name));
+        }
+        for (feature, enables) in &package.features {
+            let on = feature != "mutants" && enables.iter().any(|enabled| enabled.ends_with("mutants"));
+            let forwards = feature == "mutants" && !["mink-rt", "mink-sim"].contains(&package.name.as_str());
+            if on || forwards {
+                faults.push(format!("the feature {feature} of {} switches mutants on", package.name));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
 #[test]

@@ -3,6 +3,9 @@
 //! Lives on: a developer's machine and CI; no product code depends on it.
 //! Owns: nothing.
 
+#[cfg(test)]
+mod fault_table;
+mod faultproxy;
 mod kafka_messages;
 #[cfg(test)]
 mod layering;
@@ -23,6 +26,8 @@ struct Xtask {
 
 #[derive(Debug, Subcommand)]
 enum Task {
+    /// A proxy before an S3 server that loses, delays, refuses and cuts, by a plan
+    Faultproxy(faultproxy::Options),
     /// Writes the Kafka messages of core/mink-kafka-wire from the definitions in a kafka-clients jar
     GenerateKafka(kafka_messages::Options),
     /// Runs everything that CI checks, step by step
@@ -31,6 +36,7 @@ enum Task {
 
 fn main() -> ExitCode {
     let outcome = match Xtask::parse().task {
+        Task::Faultproxy(options) => faultproxy::run(&options),
         Task::GenerateKafka(options) => kafka_messages::run(&options),
         Task::Test(options) => test::run(&options),
     };

@@ -44,6 +44,13 @@ const STEPS: &[Step] = &[
         arguments: &["test", "--workspace", "--no-fail-fast"],
         needs_s3: true,
     },
+    // Another feature of the lowest crates: what lies above them is built once more, for this step alone.
+    Step {
+        name: "mutants",
+        program: "cargo",
+        arguments: &["test", "-p", "mink-sim", "--features", "mutants", "--lib", "mutants"],
+        needs_s3: false,
+    },
 ];
 
 /// The S3 server that the store's conformance tests use. Stopped, with its folder, when this process is gone.

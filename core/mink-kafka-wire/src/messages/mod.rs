@@ -5,6 +5,7 @@
 mod api_key;
 pub mod api_versions;
 pub mod create_topics;
+pub mod delete_records;
 pub mod delete_topics;
 pub mod describe_configs;
 pub mod fetch;
@@ -28,6 +29,7 @@ use crate::message::Message;
 
 use api_versions::{ApiVersionsRequest, ApiVersionsResponse};
 use create_topics::{CreateTopicsRequest, CreateTopicsResponse};
+use delete_records::{DeleteRecordsRequest, DeleteRecordsResponse};
 use delete_topics::{DeleteTopicsRequest, DeleteTopicsResponse};
 use describe_configs::{DescribeConfigsRequest, DescribeConfigsResponse};
 use fetch::{FetchRequest, FetchResponse};
@@ -65,6 +67,8 @@ pub enum RequestBody {
     CreateTopics(CreateTopicsRequest),
     /// Key 20.
     DeleteTopics(DeleteTopicsRequest),
+    /// Key 21.
+    DeleteRecords(DeleteRecordsRequest),
     /// Key 22.
     InitProducerId(InitProducerIdRequest),
     /// Key 32.
@@ -137,6 +141,12 @@ impl From<DeleteTopicsRequest> for RequestBody {
     }
 }
 
+impl From<DeleteRecordsRequest> for RequestBody {
+    fn from(body: DeleteRecordsRequest) -> Self {
+        Self::DeleteRecords(body)
+    }
+}
+
 impl From<InitProducerIdRequest> for RequestBody {
     fn from(body: InitProducerIdRequest) -> Self {
         Self::InitProducerId(body)
@@ -168,6 +178,7 @@ impl RequestBody {
             ApiKey::ApiVersions => Self::ApiVersions(ApiVersionsRequest::decode_body(version, body)?),
             ApiKey::CreateTopics => Self::CreateTopics(CreateTopicsRequest::decode_body(version, body)?),
             ApiKey::DeleteTopics => Self::DeleteTopics(DeleteTopicsRequest::decode_body(version, body)?),
+            ApiKey::DeleteRecords => Self::DeleteRecords(DeleteRecordsRequest::decode_body(version, body)?),
             ApiKey::InitProducerId => {
                 Self::InitProducerId(InitProducerIdRequest::decode_body(version, body)?)
             }
@@ -198,6 +209,7 @@ impl RequestBody {
             Self::ApiVersions(_) => ApiKey::ApiVersions,
             Self::CreateTopics(_) => ApiKey::CreateTopics,
             Self::DeleteTopics(_) => ApiKey::DeleteTopics,
+            Self::DeleteRecords(_) => ApiKey::DeleteRecords,
             Self::InitProducerId(_) => ApiKey::InitProducerId,
             Self::DescribeConfigs(_) => ApiKey::DescribeConfigs,
         }
@@ -229,6 +241,8 @@ pub enum ResponseBody {
     CreateTopics(CreateTopicsResponse),
     /// Key 20.
     DeleteTopics(DeleteTopicsResponse),
+    /// Key 21.
+    DeleteRecords(DeleteRecordsResponse),
     /// Key 22.
     InitProducerId(InitProducerIdResponse),
     /// Key 32.
@@ -301,6 +315,12 @@ impl From<DeleteTopicsResponse> for ResponseBody {
     }
 }
 
+impl From<DeleteRecordsResponse> for ResponseBody {
+    fn from(body: DeleteRecordsResponse) -> Self {
+        Self::DeleteRecords(body)
+    }
+}
+
 impl From<InitProducerIdResponse> for ResponseBody {
     fn from(body: InitProducerIdResponse) -> Self {
         Self::InitProducerId(body)
@@ -330,6 +350,7 @@ impl ResponseBody {
             ApiKey::ApiVersions => Self::ApiVersions(ApiVersionsResponse::decode_body(version, body)?),
             ApiKey::CreateTopics => Self::CreateTopics(CreateTopicsResponse::decode_body(version, body)?),
             ApiKey::DeleteTopics => Self::DeleteTopics(DeleteTopicsResponse::decode_body(version, body)?),
+            ApiKey::DeleteRecords => Self::DeleteRecords(DeleteRecordsResponse::decode_body(version, body)?),
             ApiKey::InitProducerId => {
                 Self::InitProducerId(InitProducerIdResponse::decode_body(version, body)?)
             }
@@ -360,6 +381,7 @@ impl ResponseBody {
             Self::ApiVersions(body) => encode_response(version, correlation_id, body),
             Self::CreateTopics(body) => encode_response(version, correlation_id, body),
             Self::DeleteTopics(body) => encode_response(version, correlation_id, body),
+            Self::DeleteRecords(body) => encode_response(version, correlation_id, body),
             Self::InitProducerId(body) => encode_response(version, correlation_id, body),
             Self::DescribeConfigs(body) => encode_response(version, correlation_id, body),
         }
@@ -379,6 +401,7 @@ impl ResponseBody {
             Self::ApiVersions(_) => ApiKey::ApiVersions,
             Self::CreateTopics(_) => ApiKey::CreateTopics,
             Self::DeleteTopics(_) => ApiKey::DeleteTopics,
+            Self::DeleteRecords(_) => ApiKey::DeleteRecords,
             Self::InitProducerId(_) => ApiKey::InitProducerId,
             Self::DescribeConfigs(_) => ApiKey::DescribeConfigs,
         }

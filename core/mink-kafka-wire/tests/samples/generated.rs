@@ -941,6 +941,59 @@ impl Sample for messages::delete_topics::DeletableTopicResult {
     }
 }
 
+impl Sample for messages::delete_records::DeleteRecordsRequest {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            topics: source
+                .array(|source| messages::delete_records::DeleteRecordsTopic::sample(source, version)),
+            timeout_ms: source.int32(),
+        }
+    }
+}
+
+impl Sample for messages::delete_records::DeleteRecordsTopic {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            name: source.string(),
+            partitions: source
+                .array(|source| messages::delete_records::DeleteRecordsPartition::sample(source, version)),
+        }
+    }
+}
+
+impl Sample for messages::delete_records::DeleteRecordsPartition {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self { partition_index: source.int32(), offset: source.int64() }
+    }
+}
+
+impl Sample for messages::delete_records::DeleteRecordsResponse {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            throttle_time_ms: source.int32(),
+            topics: source
+                .array(|source| messages::delete_records::DeleteRecordsTopicResult::sample(source, version)),
+        }
+    }
+}
+
+impl Sample for messages::delete_records::DeleteRecordsTopicResult {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            name: source.string(),
+            partitions: source.array(|source| {
+                messages::delete_records::DeleteRecordsPartitionResult::sample(source, version)
+            }),
+        }
+    }
+}
+
+impl Sample for messages::delete_records::DeleteRecordsPartitionResult {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self { partition_index: source.int32(), low_watermark: source.int64(), error_code: source.int16() }
+    }
+}
+
 impl Sample for messages::init_producer_id::InitProducerIdRequest {
     fn sample(source: &mut Source, version: i16) -> Self {
         Self {
@@ -1052,6 +1105,7 @@ macro_rules! with_each_api {
         $call!(ApiVersions, api_versions, ApiVersionsRequest, ApiVersionsResponse);
         $call!(CreateTopics, create_topics, CreateTopicsRequest, CreateTopicsResponse);
         $call!(DeleteTopics, delete_topics, DeleteTopicsRequest, DeleteTopicsResponse);
+        $call!(DeleteRecords, delete_records, DeleteRecordsRequest, DeleteRecordsResponse);
         $call!(InitProducerId, init_producer_id, InitProducerIdRequest, InitProducerIdResponse);
         $call!(DescribeConfigs, describe_configs, DescribeConfigsRequest, DescribeConfigsResponse);
     };

@@ -8,6 +8,7 @@
 mod commit;
 mod nodes;
 mod open;
+mod rewrite;
 mod tables;
 
 use std::collections::BTreeMap;
@@ -141,6 +142,7 @@ impl State {
             Command::CreateTable(table) => self.create_table(at, table),
             Command::DropTable { id } => self.drop_table(at, *id),
             Command::Commit { by, source, objects, trim } => self.commit(at, *by, *source, objects, *trim),
+            Command::Rewrite { by, replaced, objects } => self.rewrite(at, *by, replaced, objects),
             Command::Open { by, buckets, from } => self.open(*by, buckets, *from),
             Command::Release { by, bucket, epoch, end } => self.release(*by, *bucket, *epoch, *end),
             Command::RaiseStart { by, bucket, epoch, start } => {

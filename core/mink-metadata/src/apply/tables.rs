@@ -2,7 +2,8 @@
 //!
 //! Lives on: anywhere (pure).
 //! Invariants: K-26 (a dropped id stays dropped), I14 (a dropped table's objects are doomed unless another range needs them).
-use imbl::OrdMap;
+use std::sync::Arc;
+
 use mink_types::{
     BucketEpoch, BucketId, DatabaseId, DatabaseName, Incarnation, LogIndex, Offset, TableId, TableName,
 };
@@ -10,7 +11,7 @@ use mink_types::{ObjectId, TablePath};
 
 use super::{Judged, Position};
 use crate::state::{Bucket, Database, State, Table};
-use crate::{Answer, Invalid, LimitKind, NewTable, Refusal};
+use crate::{Answer, Invalid, LimitKind, NewTable, Ranges, Refusal};
 
 /// Most databases.
 const DATABASES_MAX: usize = 10_000;
@@ -78,7 +79,7 @@ impl State {
         self.index_table(&table);
         for id in table.bucket_ids() {
             let (start, end) = (Offset(0), Offset(0));
-            let bucket = Bucket { epoch: BucketEpoch(0), owner: None, start, end, ranges: OrdMap::new() };
+            let bucket = Bucket { epoch: BucketEpoch(0), owner: None, start, end, ranges: Ranges::new() };
             self.buckets.insert(id, bucket);
         }
         Ok(Answer::TableCreated(table.id))
@@ -106,11 +107,20 @@ impl State {
 
     /// Adds a table and what leads to it, without its buckets.
     pub(crate) fn index_table(&mut self, table: &Table) {
-        let (id, path) = (table.id, &table.path);
+        let (id, mut table) = (table.id, table.clone());
+        if let Some(database) = self.databases.get(&table.path.database) {
+            // All tables of a database share its name's bytes.
+            table.path.database = database.name.clone();
+        }
+        let path = &table.path;
         self.indexes.paths.insert(path.clone(), id);
         self.indexes.uuids.insert(table.uuid, id);
-        self.indexes.topics.insert((path.database.clone(), path.table.collision_key(), id));
-        self.tables.insert(id, table.clone());
+        let key = path.table.collision_key();
+        // Two names differ in `.` and `_` alone: without either there is nothing to collide with.
+        if key.contains('_') {
+            self.indexes.topics.insert((path.database.clone(), key, id));
+        }
+        self.tables.insert(id, Arc::new(table));
     }
 
     /// Puts a bucket in place and notes on whose chain it hangs.
@@ -159,7 +169,7 @@ impl State {
     fn topic_collision(&self, path: &TablePath, kafka_database: &DatabaseName) -> Option<TablePath> {
         if path.database == *kafka_database {
             let key = path.table.collision_key();
-            let mut same = self.indexes.topics.range((path.database.clone(), key.clone(), TableId(0))..);
+            let mut same = self.indexes.topics.range((path.database.clone(), Arc::clone(&key), TableId(0))..);
             if let Some((database, found, id)) = same.next()
                 && (database, found) == (&path.database, &key)
             {

@@ -93,3 +93,45 @@ fn golden_snapshot_is_written_and_read_as_ever() {
     assert_eq!(restored.digest(), log.state.digest());
     assert_eq!((restored.doomed().count(), restored.objects().count()), (1, 4));
 }
+
+/// What level 2 has brought.
+fn history_of_level_2() -> Log {
+    let mut log = Log::new();
+    log.done(Command::CreateDatabase { name: database("kafka") });
+    log.done(Command::RaiseFeatureLevel { level: 2 });
+    log.done(Command::Register(Registration { feature_level_max: 2, ..registration(1) }));
+    let one = Incarnation(log.state.witness().index.0);
+    let table = log.create("kafka.orders", 2);
+    let (b0, b1, chain) = (bucket(table, 0), bucket(table, 1), log.chain(one));
+    log.open(one, &[(b0, 0), (b1, 0)], None);
+    for (counter, start) in [(1, 0), (2, 10)] {
+        let ranges = [range(b0, 1, start, start + 10), range(b1, 1, start, start + 10)];
+        log.done(commit(one, one, &[stream(chain, counter, &ranges)], None));
+    }
+    let at = |counter| ObjectId::Stream { chain, counter };
+    log.done(rewrite(one, &[at(1), at(2)], chain, &[(3, &[(b0, 1, 0, 20)]), (4, &[(b1, 1, 0, 10)])]));
+    let late = log.run(rewrite(one, &[at(1), at(2)], chain, &[(5, &[(b0, 1, 0, 20)])]));
+    assert!(late.into_result().is_err());
+    log
+}
+
+#[test]
+fn golden_rows_and_snapshot_of_level_2_are_written_and_read_as_ever() {
+    let log = history_of_level_2();
+    let mut bytes = Vec::new();
+    for row in &log.rows {
+        bytes.extend(u32::try_from(row.payload.len()).expect("bounded").to_le_bytes());
+        bytes.extend(&row.payload);
+    }
+    let kept = golden("rows-level2.hex", &bytes);
+    assert_eq!(bytes, kept);
+    let mut state = State::new(CLUSTER);
+    for row in &log.rows {
+        state.apply(row).expect("applies");
+    }
+    let snapshot = golden("snapshot-level2.hex", &log.state.snapshot());
+    assert_eq!(log.state.snapshot(), snapshot);
+    let restored = State::restore(&snapshot).expect("opens");
+    assert_eq!((restored.digest(), state.digest()), (log.state.digest(), log.state.digest()));
+    assert_eq!((restored.doomed().count(), restored.objects().count()), (1, 3));
+}

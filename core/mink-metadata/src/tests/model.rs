@@ -9,14 +9,47 @@ use super::*;
 #[derive(Clone, Debug)]
 enum Drawn {
     Register(u32),
-    Fence { who: usize, by: usize },
-    Leave { who: usize, trim: u64, seal: Option<u64> },
+    Fence {
+        who: usize,
+        by: usize,
+    },
+    Leave {
+        who: usize,
+        trim: u64,
+        seal: Option<u64>,
+    },
     Create(u32),
     Drop(usize),
-    Commit { by: usize, source: usize, objects: Vec<DrawnObject>, trim: Option<u64> },
-    Open { by: usize, buckets: Vec<(usize, u32)>, from: Option<(usize, u64)> },
-    Release { by: usize, bucket: usize, epoch: u32, end: u64 },
-    RaiseStart { by: usize, bucket: usize, epoch: u32, start: u64 },
+    Commit {
+        by: usize,
+        source: usize,
+        objects: Vec<DrawnObject>,
+        trim: Option<u64>,
+    },
+    /// By, which of the run's objects is not named (mostly none), pieces as (counter, bucket, epoch off by, first range,
+    /// ranges, end off by).
+    Rewrite {
+        by: usize,
+        unnamed: usize,
+        pieces: Vec<(u64, usize, u32, usize, usize, u64)>,
+    },
+    Open {
+        by: usize,
+        buckets: Vec<(usize, u32)>,
+        from: Option<(usize, u64)>,
+    },
+    Release {
+        by: usize,
+        bucket: usize,
+        epoch: u32,
+        end: u64,
+    },
+    RaiseStart {
+        by: usize,
+        bucket: usize,
+        epoch: u32,
+        start: u64,
+    },
     Delete(usize),
     Sweep(usize),
     Repeat(usize),
@@ -44,6 +77,8 @@ fn drawn() -> impl Strategy<Value = Drawn> {
         1 => small().prop_map(Drawn::Drop),
         9 => (small(), small(), prop::collection::vec(object, 0..3), prop::option::of(0..9u64))
             .prop_map(|(by, source, objects, trim)| Drawn::Commit { by, source, objects, trim }),
+        5 => (small(), 0..40usize, prop::collection::vec((40..80u64, 0..6usize, epoch(), 0..3usize, 1..5usize, off()), 0..4))
+            .prop_map(|(by, unnamed, pieces)| Drawn::Rewrite { by, unnamed, pieces }),
         6 => (small(), prop::collection::vec((0..6usize, epoch()), 0..4), prop::option::of((small(), 0..9u64)))
             .prop_map(|(by, buckets, from)| Drawn::Open { by, buckets, from }),
         1 => (small(), 0..6usize, epoch(), off())
@@ -55,6 +90,21 @@ fn drawn() -> impl Strategy<Value = Drawn> {
         2 => (0..50usize).prop_map(Drawn::Repeat),
         1 => Just(Drawn::Restore),
     ]
+}
+
+/// A node that owns buckets with some ranges each: what most commands are about.
+fn owned() -> Vec<Drawn> {
+    let mut steps = vec![
+        Drawn::Register(0),
+        Drawn::Create(3),
+        Drawn::Open { by: 0, buckets: (0..3).map(|at| (at, 0)).collect(), from: None },
+    ];
+    for counter in 0..5 {
+        let ranges = (0..3).map(|at| (at, 0, 0, 2)).collect();
+        let objects = vec![(false, counter, ranges)];
+        steps.push(Drawn::Commit { by: 0, source: 0, objects, trim: None });
+    }
+    steps
 }
 
 #[derive(Clone, Default)]
@@ -168,6 +218,7 @@ impl Model {
             Command::Commit { by, source, objects, trim } => {
                 return self.commit(*by, *source, objects, *trim);
             }
+            Command::Rewrite { by, replaced, objects } => return self.rewrite(*by, replaced, objects),
             Command::Open { by, buckets, from } => {
                 if !self.live(*by) || from.is_some_and(|from| !self.fenced(from.incarnation)) {
                     return false;
@@ -262,6 +313,58 @@ impl Model {
         true
     }
 
+    /// Offset by offset: each must lie in an object that was named, and no old range may be cut.
+    fn rewrite(&mut self, by: Incarnation, replaced: &[ObjectId], objects: &[RewrittenObject]) -> bool {
+        let used = self.referenced();
+        let mut seen = BTreeSet::new();
+        let mut moved: BTreeSet<(BucketId, u64)> = BTreeSet::new();
+        for object in objects {
+            let own = matches!(object.id, ObjectId::Stream { chain, .. } if chain == self.chain(by));
+            if !self.live(by) || !own || self.doomed.contains(&object.id) || used.contains(&object.id) {
+                return false;
+            }
+            if !seen.insert(object.id) {
+                return false;
+            }
+            let mut kept = false;
+            for range in &object.ranges {
+                if range.start >= range.end {
+                    return false;
+                }
+                let Some(bucket) = self.buckets.get_mut(&range.bucket) else {
+                    continue;
+                };
+                if bucket.epoch != range.epoch.0 || bucket.owner != Some(by.0) {
+                    return false;
+                }
+                if !(range.start.0..range.end.0).all(|offset| moved.insert((range.bucket, offset))) {
+                    return false;
+                }
+                let first = bucket.ranges.first().map_or(bucket.end, |range| range.0);
+                let (start, end) = (range.start.0.max(first), range.end.0);
+                if start >= end {
+                    continue;
+                }
+                let (old, rest): (Vec<_>, Vec<_>) =
+                    bucket.ranges.iter().copied().partition(|range| range.0 < end && range.1 > start);
+                let exact = old.first().is_some_and(|first| first.0 == start)
+                    && old.last().is_some_and(|last| last.1 == end)
+                    && old.iter().all(|range| replaced.contains(&range.2));
+                if !exact {
+                    return false;
+                }
+                bucket.ranges = rest;
+                bucket.ranges.push((start, end, object.id));
+                bucket.ranges.sort_unstable();
+                kept = true;
+            }
+            if !kept {
+                self.doomed.insert(object.id);
+            }
+        }
+        self.live(by)
+    }
+
     fn incarnation(&self, at: usize) -> Incarnation {
         let ids: Vec<u64> = self.lives.keys().copied().rev().collect();
         Incarnation(ids.get(at).copied().unwrap_or(1_000_000))
@@ -291,7 +394,9 @@ impl Model {
 
     fn concrete(&self, drawn: Drawn, names: usize) -> Command {
         match drawn {
-            Drawn::Register(node) => Command::Register(registration(node)),
+            Drawn::Register(node) => {
+                Command::Register(Registration { feature_level_max: 2, ..registration(node) })
+            }
             Drawn::Fence { who, by } => {
                 Command::Fence { incarnation: self.incarnation(who), by: self.incarnation(by) }
             }
@@ -317,6 +422,7 @@ impl Model {
                     objects.iter().map(|drawn| self.object(by, source, drawn, &mut ends)).collect();
                 Command::Commit { by, source, objects, trim: trim.filter(|_| by == source).map(WalNumber) }
             }
+            Drawn::Rewrite { by, unnamed, pieces } => self.drawn_rewrite(by, unnamed, pieces),
             Drawn::Open { by, buckets, from } => {
                 let buckets: Vec<_> = buckets
                     .into_iter()
@@ -355,6 +461,36 @@ impl Model {
             Drawn::Sweep(at) => Command::Swept { incarnation: self.incarnation(at) },
             Drawn::Repeat(_) | Drawn::Restore => unreachable!("no command"),
         }
+    }
+
+    fn drawn_rewrite(
+        &self,
+        by: usize,
+        unnamed: usize,
+        pieces: Vec<(u64, usize, u32, usize, usize, u64)>,
+    ) -> Command {
+        let first = pieces.first().map(|piece| self.bucket(piece.1).1);
+        let by = first.map_or(self.incarnation(by), |plain| self.author(&plain, by));
+        let mut replaced = Vec::new();
+        let mut objects: BTreeMap<u64, Vec<Moved>> = BTreeMap::new();
+        for (counter, at, epoch, first, count, off) in pieces {
+            let (id, plain) = self.bucket_on(by, at);
+            let run: Vec<_> = plain.ranges.iter().skip(first).take(count).collect();
+            let (start, end) = match (run.first(), run.last()) {
+                (Some(first), Some(last)) => (first.0, last.1 + off),
+                // What retention has dropped, or nothing.
+                _ => (0, plain.ranges.first().map_or(off, |range| range.0)),
+            };
+            replaced.extend(run.iter().map(|range| range.2));
+            objects.entry(counter).or_default().push((id, plain.epoch + epoch, start, end));
+        }
+        if unnamed < replaced.len() {
+            let spared = replaced[unnamed];
+            replaced.retain(|id| *id != spared);
+        }
+        let objects: Vec<(u64, &[Moved])> =
+            objects.iter().map(|(counter, moved)| (*counter, moved.as_slice())).collect();
+        rewrite(by, &replaced, self.chain(by), &objects)
     }
 
     fn object(
@@ -447,10 +583,12 @@ proptest! {
     ) {
         let mut log = Log::new();
         log.done(Command::CreateDatabase { name: database("kafka") });
+        log.done(Command::RaiseFeatureLevel { level: 2 });
         let mut model = Model::default();
         let mut sent: Vec<(RequestId, Command)> = Vec::new();
         let mut open_row: Vec<(RequestId, Command)> = Vec::new();
-        for (step, (drawn, per_row)) in steps.into_iter().enumerate() {
+        let steps = owned().into_iter().map(|drawn| (drawn, 1)).chain(steps);
+        for (step, (drawn, per_row)) in steps.enumerate() {
             if matches!(drawn, Drawn::Restore) {
                 log.state = State::restore(&log.state.snapshot()).expect("restores");
                 continue;

@@ -29,7 +29,7 @@ pub(crate) struct Envelope {
     session: Vec<u8>,
     #[prost(uint64, tag = "2")]
     counter: u64,
-    #[prost(oneof = "Kind", tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17")]
+    #[prost(oneof = "Kind", tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18")]
     kind: Option<Kind>,
 }
 
@@ -65,6 +65,9 @@ enum Kind {
     Probed(Probed),
     #[prost(uint32, tag = "17")]
     RaiseFeatureLevel(u32),
+    /// Feature level 2.
+    #[prost(message, tag = "18")]
+    Rewrite(Rewrite),
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -144,6 +147,42 @@ struct Committed {
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
+struct Rewrite {
+    #[prost(uint64, tag = "1")]
+    by: u64,
+    #[prost(message, repeated, tag = "2")]
+    replaced: Vec<ObjectName>,
+    #[prost(message, repeated, tag = "3")]
+    objects: Vec<Rewritten>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct Rewritten {
+    #[prost(message, optional, tag = "1")]
+    id: Option<ObjectName>,
+    #[prost(uint64, tag = "2")]
+    length: u64,
+    #[prost(uint32, tag = "3")]
+    footer_length: u32,
+    #[prost(fixed32, tag = "4")]
+    checksum: u32,
+    #[prost(message, repeated, tag = "5")]
+    ranges: Vec<Moved>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct Moved {
+    #[prost(message, optional, tag = "1")]
+    bucket: Option<Bucket>,
+    #[prost(uint32, tag = "2")]
+    epoch: u32,
+    #[prost(uint64, tag = "3")]
+    start: u64,
+    #[prost(uint64, tag = "4")]
+    end: u64,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
 struct Open {
     #[prost(uint64, tag = "1")]
     by: u64,
@@ -220,6 +259,11 @@ fn kind(command: &Command) -> Kind {
             objects: objects.iter().map(Committed::from).collect(),
             trim: trim.map(|trim| trim.0),
         }),
+        Command::Rewrite { by, replaced, objects } => Kind::Rewrite(Rewrite {
+            by: by.0,
+            replaced: replaced.iter().map(|id| (*id).into()).collect(),
+            objects: objects.iter().map(Rewritten::from).collect(),
+        }),
         Command::Open { by, buckets, from } => Kind::Open(Open {
             by: by.0,
             buckets: buckets
@@ -268,6 +312,11 @@ pub(crate) fn command(wire: Envelope) -> Result<(RequestId, Command), WireError>
             source: Incarnation(commit.source),
             objects: commit.objects.into_iter().map(TryInto::try_into).collect::<Result<_, _>>()?,
             trim: commit.trim.map(WalNumber),
+        },
+        Kind::Rewrite(rewrite) => Command::Rewrite {
+            by: Incarnation(rewrite.by),
+            replaced: rewrite.replaced.into_iter().map(ObjectId::try_from).collect::<Result<_, _>>()?,
+            objects: rewrite.objects.into_iter().map(TryInto::try_into).collect::<Result<_, _>>()?,
         },
         Kind::Open(open) => Command::Open {
             by: Incarnation(open.by),
@@ -378,6 +427,45 @@ impl TryFrom<Committed> for crate::CommittedObject {
             footer_length: wire.footer_length,
             checksum: wire.checksum,
             ranges: wire.ranges.into_iter().map(TryInto::try_into).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+impl std::convert::From<&crate::RewrittenObject> for Rewritten {
+    fn from(object: &crate::RewrittenObject) -> Rewritten {
+        let moved = |range: &crate::RewrittenRange| Moved {
+            bucket: Some(range.bucket.into()),
+            epoch: range.epoch.0,
+            start: range.start.0,
+            end: range.end.0,
+        };
+        Rewritten {
+            id: Some(object.id.into()),
+            length: object.length,
+            footer_length: object.footer_length,
+            checksum: object.checksum,
+            ranges: object.ranges.iter().map(moved).collect(),
+        }
+    }
+}
+
+impl TryFrom<Rewritten> for crate::RewrittenObject {
+    type Error = WireError;
+    fn try_from(wire: Rewritten) -> Result<crate::RewrittenObject, WireError> {
+        let moved = |wire: Moved| {
+            Ok(crate::RewrittenRange {
+                bucket: bucket_id(wire.bucket)?,
+                epoch: BucketEpoch(wire.epoch),
+                start: Offset(wire.start),
+                end: Offset(wire.end),
+            })
+        };
+        Ok(crate::RewrittenObject {
+            id: object_id(wire.id)?,
+            length: wire.length,
+            footer_length: wire.footer_length,
+            checksum: wire.checksum,
+            ranges: wire.ranges.into_iter().map(moved).collect::<Result<_, WireError>>()?,
         })
     }
 }

@@ -45,6 +45,7 @@ fn stale_message((bucket, why): (BucketId, Stale)) -> StaleMessage {
         Stale::Hangs { on: Some(incarnation) } => (4, incarnation.0),
         Stale::End { committed } => (5, committed.0),
         Stale::EpochsUsedUp => (6, 0),
+        Stale::Ranges { at } => (7, at.0),
     };
     StaleMessage { bucket: Some(bucket.into()), kind, number }
 }
@@ -61,6 +62,7 @@ fn stale(wire: StaleMessage) -> Result<(BucketId, Stale), WireError> {
         4 => Stale::Hangs { on: Some(Incarnation(wire.number)) },
         5 => Stale::End { committed: Offset(wire.number) },
         6 => Stale::EpochsUsedUp,
+        7 => Stale::Ranges { at: Offset(wire.number) },
         kind => return Err(WireError::Unsupported(format!("stale kind {kind}"))),
     };
     Ok((bucket_id(wire.bucket)?, why))
@@ -85,7 +87,7 @@ codes!(invalid_code, invalid, Invalid {
     1 => SecondRegistration, 2 => ZeroUuid, 3 => UuidTaken, 4 => NoBuckets, 5 => EmptyRange, 6 => ForeignTrim,
     7 => SealBelowTrim, 8 => StartOutOfRange, 9 => FeatureLevel,
 });
-codes!(fault_code, fault, ObjectFault { 1 => Known, 2 => Foreign, 3 => Differs, 4 => Lengths });
+codes!(fault_code, fault, ObjectFault { 1 => Known, 2 => Foreign, 3 => Differs, 4 => Lengths, 5 => Lost });
 codes!(limit_code, limit, LimitKind {
     1 => Buckets, 2 => BucketsPerTable, 3 => Databases, 4 => TextBytes, 5 => Listeners, 6 => Stores,
 });

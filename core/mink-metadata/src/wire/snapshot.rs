@@ -15,6 +15,7 @@ use super::parts::{
     Bucket, Chain, Listener, ObjectName, Options, Path, bucket_id, database_name, needed, object_id, sixteen,
 };
 use super::results::ResultMessage;
+use crate::Ranges;
 use crate::state::{self, State};
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -193,7 +194,7 @@ pub(crate) fn encode(state: &State) -> Vec<u8> {
             .values()
             .map(|d| DatabaseMessage { id: d.id.0, name: d.name.as_str().into(), created: d.created.0 })
             .collect(),
-        tables: state.tables.values().map(table_message).collect(),
+        tables: state.tables().map(table_message).collect(),
         buckets: state.buckets.iter().map(|(id, bucket)| bucket_message((*id).into(), bucket)).collect(),
         objects: state
             .objects
@@ -359,7 +360,7 @@ fn add_bucket(state: &mut State, wire: BucketMessage) -> Result<(), WireError> {
     if !known || owner.is_some_and(|owner| !state.incarnations.contains_key(&owner)) {
         return Err(WireError::Malformed("a bucket without its table or owner"));
     }
-    let mut ranges = OrdMap::new();
+    let mut ranges = Ranges::new();
     let mut next = None;
     for range in wire.ranges {
         let object: ObjectId = object_id(range.object)?;

@@ -18,7 +18,7 @@ const SKEW_MAX_S: i64 = 5;
 const UNTRIMMED_BYTES_MAX: u64 = 512 << 20;
 
 const START: &str =
-    "start a node with `mink serve`, or say where it is with --addr http://HOST:PORT and --kafka HOST:PORT";
+    "start a node with `mink serve`, or say where it is with --addr HOST:PORT and --kafka HOST:PORT";
 
 pub(super) async fn check(
     admin: &AdminAddress,

@@ -2,10 +2,10 @@
 //!
 //! Lives on: the service runtime.
 //! Invariants: I3 (only what a bucket shows below its high watermark), I20 (an answer's memory is held by a permit until the
-//! client has taken it; it may be passed by one batch), P-18 and P-25 (whole batches, partitions in the order asked, one batch
+//! client has taken it, a batch beyond it too), P-18 and P-25 (whole batches, partitions in the order asked, one batch
 //! for the request and not for each partition: both kept by the log source). There are no sessions: the id is always 0.
 use super::{Call, encode};
-use crate::connection::{Answer, Answering, later};
+use crate::connection::{Answer, AnswerMemory, Answering, later};
 use crate::node::Node;
 use crate::{error_code, topic};
 use mink_kafka_wire::messages::fetch::{
@@ -13,15 +13,16 @@ use mink_kafka_wire::messages::fetch::{
 };
 use mink_kafka_wire::{ErrorCode, KafkaString, Records};
 use mink_metadata::Table;
-use mink_router::{BytePermit, Read, ReadAnswer, ReadError, ReadsAnswer, WatchedOffset};
+use mink_router::{BytePermits, Read, ReadAnswer, ReadError, ReadsAnswer, WatchedOffset};
 use mink_types::Offset;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-/// One answer may take this part of the memory for answers, so that a few slow clients do not take all.
-const ANSWER_PART: u64 = 4;
+/// One answer may take this part of the memory for answers: half of what a connection may hold, so that the next one is read while
+/// the first is written.
+const ANSWER_PART: u64 = 16;
 
 /// Longest wait that a client may ask for.
 const WAIT_MAX: Duration = Duration::from_mins(5);
@@ -61,9 +62,10 @@ pub(super) fn fetch(call: &Call<'_>, request: FetchRequest) -> Answering {
     let node = Arc::clone(call.node);
     let asked = resolve(&node, request);
     let (version, correlation, ends) = (call.version, call.correlation, call.ends.clone());
+    let share = call.answers.clone();
     later(async move {
         let mut ends = ends;
-        match read(&node, &asked, &mut ends).await {
+        match read(&node, &share, &asked, &mut ends).await {
             Some((answers, memory)) => {
                 let response = respond(&node, asked, answers);
                 match encode(version, correlation, &response) {
@@ -159,20 +161,23 @@ fn read_of(table: Option<&Table>, partition: &FetchPartition) -> Result<Read, Er
 /// None when the connection ends before there was memory for an answer.
 async fn read(
     node: &Node,
+    share: &BytePermits,
     asked: &Asked,
     ends: &mut watch::Receiver<bool>,
-) -> Option<(ReadsAnswer, BytePermit)> {
+) -> Option<(ReadsAnswer, AnswerMemory)> {
     let refused = asked
         .topics
         .iter()
         .flat_map(|(_, places)| places)
         .any(|(_, place)| matches!(place, Place::Refused(_)));
-    let most =
+    let mut most =
         asked.reads.iter().fold(0_u32, |sum, read| sum.saturating_add(read.bytes_max)).min(asked.bytes_max);
+    let mut grown = false;
     loop {
         let mut memory = tokio::select! {
             biased;
-            memory = node.config.answer_permits.take(most.into()) => memory,
+            // The own share first: who waits for it holds nothing of the others'.
+            memory = take(share, &node.config.answer_permits, most) => memory,
             _ = ends.wait_for(|ends| *ends) => return None,
         };
         let last = Instant::now() >= asked.deadline || *ends.borrow();
@@ -182,8 +187,15 @@ async fn read(
         };
         let bytes: usize = answers.iter().flatten().map(ReadAnswer::bytes).sum();
         let failed = refused || answers.iter().any(Result::is_err);
+        // A batch larger than all that may be sent comes alone: once it is known, its memory is taken before it is read again.
+        let taken = usize::try_from(most).unwrap_or(usize::MAX);
+        if bytes > taken && !grown {
+            grown = true;
+            most = u32::try_from(bytes).unwrap_or(u32::MAX);
+            continue;
+        }
         if last || failed || bytes >= asked.bytes_min {
-            return Some((answers, memory.split(bytes as u64)));
+            return Some((answers, (memory.0.split(bytes as u64), memory.1.split(bytes as u64))));
         }
         // Nothing is held while it waits.
         drop(memory);
@@ -191,6 +203,11 @@ async fn read(
         drop(answers);
         wait(node, watched, asked.deadline, ends).await;
     }
+}
+
+/// The own share first: who waits for it holds nothing of the others'.
+async fn take(share: &BytePermits, all: &BytePermits, bytes: u32) -> AnswerMemory {
+    (share.take(bytes.into()).await, all.take(bytes.into()).await)
 }
 
 /// The buckets to watch, each with the high watermark that was seen.

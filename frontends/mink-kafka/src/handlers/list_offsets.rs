@@ -67,7 +67,7 @@ fn position(timestamp: i64, version: i16) -> Result<Position, ErrorCode> {
         LATEST => Ok(Position::Latest),
         EARLIEST => Ok(Position::Earliest),
         MAX_TIMESTAMP if version >= MAX_TIMESTAMP_FROM => Ok(Position::MaxTimestamp),
-        0.. => Ok(Position::AtOrAfter(Timestamp(timestamp))),
+        0.. => Ok(Position::at_or_after(Timestamp(timestamp))),
         _ => Err(ErrorCode::UnsupportedVersion),
     }
 }

@@ -307,7 +307,7 @@ async fn topics_are_deleted_by_name_and_by_id() {
     assert!(ask(&running, 12, &all).await.topics.is_empty());
 }
 
-async fn offset_at(client: &mut Client, version: i16, timestamp: i64) -> (i16, i64, i64) {
+pub(super) async fn offset_at(client: &mut Client, version: i16, timestamp: i64) -> (i16, i64, i64) {
     let request = ListOffsetsRequest {
         replica_id: -1,
         topics: vec![ListOffsetsTopic {

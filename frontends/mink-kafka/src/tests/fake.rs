@@ -1,31 +1,34 @@
 //! A log and an administration in memory, whose steps a test can hold back.
 //!
 //! Lives on: tests only.
-use crate::{KafkaConfig, KafkaCounters, KafkaServer};
+mod running;
+
+pub(super) use running::{Running, config, start, start_with};
+
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
-use mink_api::{Admin, AdminError, Broker, Found, LogSource, Metric, NodeIdentity, NodeStatus};
+use mink_api::{
+    Admin, AdminError, Broker, DeleteRecordsError, DeleteUpTo, Found, LogSource, Metric, NodeIdentity,
+    NodeStatus,
+};
 use mink_metadata::{
     Answer, BucketOpening, Command, CommandResult, Group, NewTable, Refusal, Registration, State,
 };
 use mink_record::kafka::{BatchHeader, first_at_or_after, max_timestamp_record, set_offset_and_epoch};
 use mink_router::{
-    AppendError, AppendReply, AppendTicket, Appended, BytePermit, BytePermits, DurableReply, Lost, Position,
-    Read, ReadAnswer, ReadError, ReadsAnswer, WatchedOffset, append_reply,
+    AppendError, AppendReply, AppendTicket, Appended, BytePermit, DurableReply, Lost, Position, Read,
+    ReadAnswer, ReadError, ReadsAnswer, WatchedOffset, append_reply,
 };
-use mink_rt::{EpollRuntime, Runtime};
 use mink_types::{
     BucketEpoch, BucketId, BucketIndex, ClusterName, ClusterUuid, CommitTime, DatabaseName, Incarnation,
-    Limits, NodeId, Offset, ProducerId, RequestId, SessionId, TableId, TableOptions, TablePath, TableUuid,
-    Timestamp,
+    NodeId, Offset, ProducerId, RequestId, SessionId, TableId, TableOptions, TablePath, TableUuid, Timestamp,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::net::TcpListener;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
 /// What the fake does with what it is asked; each bucket begins as the default says.
 #[derive(Clone, Debug, Default)]
@@ -45,6 +48,7 @@ pub(super) struct Behaviour {
 #[derive(Debug, Default)]
 struct Log {
     batches: Vec<(BatchHeader, Bytes)>,
+    start: u64,
     end: u64,
     high_watermark: u64,
     behaviour: Behaviour,
@@ -295,11 +299,11 @@ impl LogSource for Fake {
                         found,
                     });
                 }
-                if read.from.0 > log.high_watermark {
+                if read.from.0 < log.start || read.from.0 > log.high_watermark {
                     return Err(ReadError::OutOfRange {
                         bucket: read.bucket,
                         offset: read.from,
-                        start: Offset(0),
+                        start: Offset(log.start),
                         end: Offset(log.high_watermark),
                     });
                 }
@@ -321,7 +325,7 @@ impl LogSource for Fake {
                 Ok(ReadAnswer {
                     batches,
                     high_watermark: Offset(log.high_watermark),
-                    log_start: Offset(0),
+                    log_start: Offset(log.start),
                     epoch: BucketEpoch(1),
                 })
             })
@@ -353,9 +357,9 @@ impl LogSource for Fake {
         let inner = self.inner.lock().expect("not poisoned");
         let log = inner.logs.get(&bucket).ok_or(ReadError::Opening { bucket })?;
         let found = match position {
-            Position::Earliest => (Some(Offset(0)), None),
+            Position::Earliest => (Some(Offset(log.start)), None),
             Position::Latest => (Some(Offset(log.high_watermark)), None),
-            Position::AtOrAfter(Timestamp(target)) => {
+            Position::AtOrAfter { time: Timestamp(target), .. } => {
                 let found = log.batches.iter().find_map(|(header, batch)| {
                     first_at_or_after(header, batch.clone(), target, 1 << 20).expect("sound")
                 });
@@ -421,6 +425,27 @@ impl Admin for Fake {
         Err(AdminError::Stopping)
     }
 
+    async fn delete_records(
+        &self,
+        asked: Vec<(BucketId, DeleteUpTo)>,
+    ) -> Vec<Result<Offset, DeleteRecordsError>> {
+        let mut inner = self.inner.lock().expect("not poisoned");
+        let forget = |(bucket, up_to)| {
+            let log = inner.logs.get_mut(&bucket).ok_or(DeleteRecordsError::NotOwner { bucket })?;
+            let end = Offset(log.high_watermark);
+            let offset = match up_to {
+                DeleteUpTo::HighWatermark => end,
+                DeleteUpTo::Offset(offset) => offset,
+            };
+            if offset > end {
+                return Err(DeleteRecordsError::OutOfRange { bucket, offset, end });
+            }
+            log.start = log.start.max(offset.0);
+            Ok(Offset(log.start))
+        };
+        asked.into_iter().map(forget).collect()
+    }
+
     async fn wait_open(&self, table: TableId, limit: Duration) -> bool {
         let open = || {
             let inner = self.inner.lock().expect("not poisoned");
@@ -443,57 +468,5 @@ impl Admin for Fake {
 
     async fn metrics(&self) -> Vec<Metric> {
         Vec::new()
-    }
-}
-
-/// A server that runs.
-#[derive(Debug)]
-pub(super) struct Running {
-    pub(super) fake: Arc<Fake>,
-    pub(super) address: SocketAddr,
-    pub(super) counters: KafkaCounters,
-    stop: Option<oneshot::Sender<()>>,
-    pub(super) server: tokio::task::JoinHandle<()>,
-}
-
-pub(super) fn config() -> KafkaConfig {
-    KafkaConfig {
-        limits: Limits::default(),
-        kafka_database: DatabaseName::new("kafka").expect("a name"),
-        auto_create: true,
-        default_partitions: 2,
-        request_permits: BytePermits::new(256 << 20),
-        large_request_permits: BytePermits::new(256 << 20),
-        answer_permits: BytePermits::new(256 << 20),
-        drain_timeout: Duration::from_secs(30),
-    }
-}
-
-/// Starts a server on a port of its own.
-pub(super) async fn start_with(config: KafkaConfig) -> Running {
-    start_on(config, 0).await
-}
-
-pub(super) async fn start_on(config: KafkaConfig, port: u16) -> Running {
-    let fake = Arc::new(Fake::new());
-    let listener = TcpListener::bind(("127.0.0.1", port)).await.expect("a port");
-    let address = listener.local_addr().expect("bound");
-    *fake.address.lock().expect("not poisoned") = Some(address);
-    let service = EpollRuntime::attach().expect("within a runtime").service();
-    let server =
-        KafkaServer::new(listener, config, Arc::<Fake>::clone(&fake), Arc::<Fake>::clone(&fake), service);
-    let counters = server.counters();
-    let (stop, stopped) = oneshot::channel::<()>();
-    let server = tokio::spawn(server.run(async move { drop(stopped.await) }));
-    Running { fake, address, counters, stop: Some(stop), server }
-}
-
-pub(super) async fn start() -> Running {
-    start_with(config()).await
-}
-
-impl Running {
-    pub(super) fn stop(&mut self) {
-        drop(self.stop.take());
     }
 }

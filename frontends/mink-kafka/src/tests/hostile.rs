@@ -7,6 +7,7 @@ use crate::counters::Closed;
 use bytes::{BufMut, Bytes, BytesMut};
 use mink_kafka_wire::messages::api_versions::ApiVersionsRequest;
 use mink_kafka_wire::messages::create_topics::{CreatableTopic, CreateTopicsRequest};
+use mink_kafka_wire::messages::delete_records::DeleteRecordsRequest;
 use mink_kafka_wire::messages::delete_topics::DeleteTopicsRequest;
 use mink_kafka_wire::messages::describe_configs::{DescribeConfigsRequest, DescribeConfigsResource};
 use mink_kafka_wire::messages::find_coordinator::FindCoordinatorRequest;
@@ -79,6 +80,7 @@ fn sound_frames() -> Vec<Bytes> {
     );
     all(&mut frames, &ApiVersionsRequest::default());
     all(&mut frames, &DeleteTopicsRequest::default());
+    all(&mut frames, &DeleteRecordsRequest::default());
     all(&mut frames, &FindCoordinatorRequest::default());
     all(&mut frames, &InitProducerIdRequest::default());
     all(&mut frames, &JoinGroupRequest::default());

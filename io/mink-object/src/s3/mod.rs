@@ -64,13 +64,39 @@ pub(crate) struct S3Store {
     address: String,
     /// A directory bucket: other listings, and sessions of its own for credentials.
     express: bool,
+    credentials: Credentials,
 }
 
+/// Where the library will get credentials from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Credentials {
+    /// Keys, a web identity, a container's role, or none are sent: named by whoever started us.
+    Named,
+    /// Nobody named any: the machine's metadata service is asked for a role, which most machines do not have.
+    Machine,
+}
+
+/// What is missing where nobody named credentials and the machine has no role.
+const NO_CREDENTIALS: &str = "no credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set, and no role was found (neither \
+     AWS_WEB_IDENTITY_TOKEN_FILE nor AWS_CONTAINER_CREDENTIALS_* is set, and the metadata service of this machine gave none); set the two \
+     keys, and AWS_ENDPOINT_URL if the store is not AWS (AWS_PROFILE and ~/.aws are not read: `aws configure export-credentials --format \
+     env` prints what they hold)";
+
 impl S3Store {
-    /// A client of `bucket`; sends nothing yet. The error is the library's, in words, and holds no secret.
+    /// A client of `bucket`; sends nothing yet. The error holds no secret.
     pub(crate) fn open(bucket: &str, prefix: &str, options: &S3Options) -> Result<S3Store, String> {
+        S3Store::build(AmazonS3Builder::from_env(), bucket, prefix, options)
+    }
+
+    fn build(
+        environment: AmazonS3Builder,
+        bucket: &str,
+        prefix: &str,
+        options: &S3Options,
+    ) -> Result<S3Store, String> {
+        let credentials = credentials(&environment, options.anonymous)?;
         let tap = Arc::new(TapShared::new(options.faults.clone()));
-        let mut builder = AmazonS3Builder::from_env()
+        let mut builder = environment
             .with_bucket_name(bucket)
             .with_conditional_put(S3ConditionalPut::ETagMatch)
             .with_unsigned_payload(true)
@@ -109,7 +135,15 @@ impl S3Store {
         let at =
             endpoint.map(|endpoint| format!(" at {}", without_credentials(&endpoint))).unwrap_or_default();
         let address = format!("s3://{bucket}/{prefix}{at}");
-        Ok(S3Store { client, tap, prefix, address, express })
+        Ok(S3Store { client, tap, prefix, address, express, credentials })
+    }
+
+    /// Why a call failed. One that never left for the store had no credentials to leave with, if nobody named any.
+    fn reason(&self, call: &Call, error: &Error) -> String {
+        if self.credentials == Credentials::Machine && !call.left() {
+            return format!("{NO_CREDENTIALS}; {}", reason(error));
+        }
+        reason(error)
     }
 
     fn path(&self, key: &ObjectKey) -> Result<Path, String> {
@@ -138,7 +172,7 @@ impl S3Store {
         let options = GetOptions { range, head: span.is_none(), extensions, ..GetOptions::default() };
         let answer = match self.client.get_opts(&path, options).await {
             Ok(answer) => answer,
-            Err(error) => return Err(read_error(&call, span, &error)),
+            Err(error) => return Err(read_error(&call, span, self.reason(&call, &error))),
         };
         let len = answer.meta.size;
         let want = match span {
@@ -184,6 +218,35 @@ impl S3Store {
     }
 }
 
+/// Where credentials will come from. One half of a pair of keys is refused here: the library would name it by its own names, and
+/// signs with an empty one.
+fn credentials(builder: &AmazonS3Builder, anonymous: bool) -> Result<Credentials, String> {
+    let [key, secret] = [AmazonS3ConfigKey::AccessKeyId, AmazonS3ConfigKey::SecretAccessKey]
+        .map(|key| builder.get_config_value(&key));
+    let state = |value: &Option<String>| match value.as_deref() {
+        Some("") => "is empty",
+        Some(_) => "is set",
+        None => "is not set",
+    };
+    match (key.as_deref(), secret.as_deref()) {
+        _ if anonymous => return Ok(Credentials::Named),
+        (None, None) => {}
+        (Some(key), Some(secret)) if !key.is_empty() && !secret.is_empty() => return Ok(Credentials::Named),
+        _ => {
+            let (key, secret) = (state(&key), state(&secret));
+            return Err(format!("AWS_ACCESS_KEY_ID {key}, AWS_SECRET_ACCESS_KEY {secret}: both are needed"));
+        }
+    }
+    let roles = [
+        AmazonS3ConfigKey::WebIdentityTokenFile,
+        AmazonS3ConfigKey::ContainerCredentialsRelativeUri,
+        AmazonS3ConfigKey::ContainerCredentialsFullUri,
+        AmazonS3ConfigKey::SkipSignature,
+    ];
+    let named = roles.iter().any(|role| builder.get_config_value(role).is_some_and(|value| value != "false"));
+    Ok(if named { Credentials::Named } else { Credentials::Machine })
+}
+
 /// The userinfo that a careless endpoint may hold does not belong into logs.
 fn without_credentials(endpoint: &str) -> String {
     match (endpoint.split_once("://"), endpoint.rsplit_once('@')) {
@@ -192,8 +255,7 @@ fn without_credentials(endpoint: &str) -> String {
     }
 }
 
-fn read_error(call: &Call, span: Option<&Span>, error: &Error) -> GetError {
-    let reason = reason(error);
+fn read_error(call: &Call, span: Option<&Span>, reason: String) -> GetError {
     match call.status() {
         // A good status, yet the library is not content: a range of another length than asked for, no length at all.
         Some(200..=299) => GetError::Unavailable { reason: format!("unusable answer: {reason}") },
@@ -266,7 +328,7 @@ impl ObjectStore for S3Store {
         let options = PutOptions { mode: PutMode::Create, extensions, ..PutOptions::default() };
         let body: PutPayload = payload.parts().iter().cloned().collect();
         let result = self.client.put_opts(&path, body, options).await;
-        let words = result.as_ref().err().map(|error| reason(error)).unwrap_or_default();
+        let words = result.as_ref().err().map(|error| self.reason(&call, error)).unwrap_or_default();
         match (call.status(), result) {
             // A 2xx whose headers the library does not like has created the object all the same.
             (Some(status), _) => put_status(status, payload.len(), words),
@@ -308,7 +370,7 @@ impl ObjectStore for S3Store {
             .client
             .list_paginated(Some(&full), options)
             .await
-            .map_err(|error| read_error(&call, None, &error))?;
+            .map_err(|error| read_error(&call, None, self.reason(&call, &error)))?;
         let next = answer.page_token.map(|token| ListCursor { after: after.clone(), token: Some(token) });
         let mut page = ListPage { next, ..ListPage::default() };
         for object in answer.result.objects {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mink_types::Outcome;
+use object_store::aws::AmazonS3Builder;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -118,6 +119,19 @@ async fn p_1_each_attempt_sends_the_whole_payload() {
     assert_eq!(store.stats().requests(Op::Put, RequestOutcome::Lost), 1);
 }
 
+/// A multipart upload has no create condition and may be left half done, and what is left of it costs money until somebody lists and
+/// aborts it. There is none: even the largest object is one PUT.
+#[tokio::test]
+async fn i14_the_largest_object_is_one_put_so_no_upload_can_be_abandoned() {
+    let (store, seen) = server(vec![answer(200, ETAG, "")]).await;
+    let bytes = usize::try_from(crate::PUT_BYTES_MAX).expect("fits");
+    let outcome = store.put(&key("k"), &Payload::new([Bytes::from(vec![7; bytes])])).await;
+    assert_eq!(outcome, Outcome::Done(()));
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.iter().map(|request| request.body.len()).collect::<Vec<_>>(), [bytes]);
+    assert!(seen[0].head.starts_with("put /bucket/some/prefix/k http/1.1"), "{}", seen[0].head);
+}
+
 #[tokio::test]
 async fn i1_a_good_status_without_an_etag_is_done() {
     let (store, _) = server(vec![answer(200, "", "")]).await;
@@ -213,4 +227,49 @@ async fn the_address_holds_no_credentials() {
     let store = S3Store::open("bucket", "p", &options).expect("the store opens");
     assert_eq!(store.address(), "s3://bucket/p/ at http://127.0.0.1:1");
     assert!(store.needs_put_budget());
+}
+
+#[tokio::test]
+async fn who_names_no_credentials_is_told_which_are_missing() {
+    // Nothing listens there: a machine without a metadata service.
+    let nowhere = "http://127.0.0.1:1";
+    let options = S3Options {
+        endpoint: Some(nowhere.into()),
+        request_timeout: Some(Duration::from_secs(5)),
+        ..S3Options::default()
+    };
+    let environment = AmazonS3Builder::new().with_metadata_endpoint(nowhere);
+    let store = S3Store::build(environment, "bucket", "", &options).expect("sends nothing yet");
+    let Err(GetError::Unavailable { reason }) = store.get(&key("k"), Span::Range(0..1)).await else {
+        panic!("nobody answers");
+    };
+    let Outcome::Refused(PutRefused::Other { status: None, reason: of_put }) =
+        store.put(&key("k"), &payload()).await
+    else {
+        panic!("the put did not leave");
+    };
+    let Err(GetError::Unavailable { reason: of_list }) = store.list(&key("k"), None, 1).await else {
+        panic!("nobody answers");
+    };
+    for words in [reason, of_put, of_list] {
+        for name in ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL"] {
+            assert!(words.contains(name), "{words}");
+        }
+    }
+    let environment = AmazonS3Builder::new().with_access_key_id("key").with_secret_access_key("secret");
+    let store = S3Store::build(environment, "bucket", "", &options).expect("sends nothing yet");
+    let Err(GetError::Unavailable { reason }) = store.get(&key("k"), Span::Range(0..1)).await else {
+        panic!("nobody answers");
+    };
+    assert!(!reason.contains("AWS_ACCESS_KEY_ID"), "the store is away, the credentials are there: {reason}");
+}
+
+#[test]
+fn one_half_of_the_keys_is_refused_by_the_names_that_people_set() {
+    let half = AmazonS3Builder::new().with_access_key_id("key");
+    let words = S3Store::build(half, "bucket", "", &S3Options::default()).expect_err("no secret");
+    assert_eq!(words, "AWS_ACCESS_KEY_ID is set, AWS_SECRET_ACCESS_KEY is not set: both are needed");
+    let empty = AmazonS3Builder::new().with_access_key_id("").with_secret_access_key("secret");
+    let words = S3Store::build(empty, "bucket", "", &S3Options::default()).expect_err("no key");
+    assert!(words.starts_with("AWS_ACCESS_KEY_ID is empty"), "{words}");
 }

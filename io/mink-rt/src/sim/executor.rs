@@ -4,8 +4,9 @@
 
 use crate::beat::Answer;
 use crate::core_handle::CoreBackend;
-use crate::sim::SimFailure;
+use crate::sim::process::WORLD;
 use crate::sim::state::{Arrival, CoreSeed, Next, Shared, Sleep, TaskId, TaskWaker};
+use crate::sim::{ProcessId, SimFailure};
 use crate::{Class, Core, CorePanic, Instant, WallTime};
 use futures::channel::oneshot;
 use futures::future::{FutureExt as _, LocalBoxFuture};
@@ -21,12 +22,14 @@ const ROOT: TaskId = 0;
 /// A started core of the simulation. Sets of cores may share indices, so this has a number of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
+    process: ProcessId,
     number: u64,
     index: usize,
 }
 
 struct SimTask {
     name: &'static str,
+    process: ProcessId,
     place: Option<Place>,
     /// Set on the task whose end is the end of its core.
     ends_core: Option<CoreEnd>,
@@ -59,7 +62,7 @@ impl Executor {
             places: 0,
             local_arrivals: LocalArrivals::default(),
         };
-        executor.admit("root", None, None, root);
+        executor.admit("root", WORLD, None, None, root);
         executor
     }
 
@@ -99,7 +102,7 @@ impl Executor {
         let Some(ended) = self.tasks.remove(&id) else {
             return;
         };
-        self.shared.forget(id);
+        self.shared.forget(id, ended.process);
         let SimTask { place, ends_core, future, .. } = ended;
         drop(future);
         if let (Some(place), Some(end)) = (place, ends_core) {
@@ -113,7 +116,7 @@ impl Executor {
         let left: Vec<TaskId> =
             self.tasks.iter().filter(|(_, task)| task.place == Some(place)).map(|(id, _)| *id).collect();
         for id in left {
-            self.shared.forget(id);
+            self.shared.forget(id, place.process);
             drop(self.tasks.remove(&id));
         }
         let lost = || CorePanic { core: place.index, task: "executor", message: "no result".to_owned() };
@@ -125,27 +128,46 @@ impl Executor {
         loop {
             let local = self.local_arrivals.borrow_mut().pop_front();
             if let Some((place, name, future)) = local {
-                self.admit(name, Some(place), None, future);
+                if self.shared.is_alive(place.process) {
+                    self.admit(name, place.process, Some(place), None, future);
+                }
                 continue;
             }
             match self.shared.next_arrival() {
-                Some(Arrival::Task { name, future }) => self.admit(name, None, None, future),
+                // What was spawned before its process was killed is dropped here.
+                Some(Arrival::Task { process, .. }) if !self.shared.is_alive(process) => {}
+                Some(Arrival::Core(seed)) if !self.shared.is_alive(seed.process) => {}
+                Some(Arrival::Task { process, name, future }) => {
+                    self.admit(name, process, None, None, future);
+                }
                 Some(Arrival::Core(seed)) => self.start_core(seed),
+                Some(Arrival::Kill(process)) => self.kill(process),
                 None => return,
             }
         }
     }
 
+    /// All tasks of the process vanish where they wait, in the order of spawning; what their destructors spawn is refused.
+    fn kill(&mut self, process: ProcessId) {
+        let dead: Vec<TaskId> =
+            self.tasks.iter().filter(|(_, task)| task.process == process).map(|(id, _)| *id).collect();
+        for id in dead {
+            self.shared.forget(id, process);
+            drop(self.tasks.remove(&id));
+        }
+    }
+
     fn start_core(&mut self, seed: CoreSeed) {
         self.places += 1;
-        let place = Place { number: self.places, index: seed.index };
+        let process = seed.process;
+        let place = Place { process, number: self.places, index: seed.index };
         let backend = SimCore {
             shared: Arc::clone(&self.shared),
             place,
             local_arrivals: Rc::clone(&self.local_arrivals),
         };
         let core = Core::new(seed.index, seed.cores, Box::new(backend), Arc::clone(&seed.beat), seed.stop);
-        self.admit("beat", Some(place), None, Answer(seed.beat).boxed_local());
+        self.admit("beat", process, Some(place), None, Answer(seed.beat).boxed_local());
         let result = Rc::new(RefCell::new(None));
         let kept = Rc::clone(&result);
         let main = seed.main;
@@ -154,21 +176,22 @@ impl Executor {
             *kept.borrow_mut() = Some(ended);
         };
         let end = CoreEnd { result, sender: seed.end };
-        self.admit("core", Some(place), Some(end), future.boxed_local());
+        self.admit("core", process, Some(place), Some(end), future.boxed_local());
     }
 
     fn admit(
         &mut self,
         name: &'static str,
+        process: ProcessId,
         place: Option<Place>,
         ends_core: Option<CoreEnd>,
         future: LocalBoxFuture<'static, ()>,
     ) {
         let id = self.next_id;
         self.next_id += 1;
-        let waker = Waker::from(Arc::new(TaskWaker { id, shared: Arc::clone(&self.shared) }));
-        self.tasks.insert(id, SimTask { name, place, ends_core, future, waker });
-        self.shared.wake(id);
+        let waker = Waker::from(Arc::new(TaskWaker { id, process, shared: Arc::clone(&self.shared) }));
+        self.tasks.insert(id, SimTask { name, process, place, ends_core, future, waker });
+        self.shared.wake(id, process);
     }
 }
 
@@ -204,11 +227,11 @@ struct SimCore {
 
 impl CoreBackend for SimCore {
     fn now(&self) -> Instant {
-        self.shared.now()
+        self.shared.now_of(self.place.process)
     }
 
     fn wall(&self) -> WallTime {
-        self.shared.wall()
+        self.shared.wall_of(self.place.process)
     }
 
     fn spawn(&self, _class: Class, name: &'static str, future: LocalBoxFuture<'static, ()>) {
@@ -216,7 +239,7 @@ impl CoreBackend for SimCore {
     }
 
     fn sleep(&self, duration: Duration) -> LocalBoxFuture<'static, ()> {
-        Sleep::new(Arc::clone(&self.shared), duration).boxed_local()
+        Sleep::new(Arc::clone(&self.shared), self.place.process, duration).boxed_local()
     }
 
     fn yield_now(&self) -> LocalBoxFuture<'static, ()> {

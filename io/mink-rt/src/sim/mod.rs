@@ -8,7 +8,10 @@
 //! Wakes are meant to come from this thread. One from another thread is safe, but then the trace means nothing.
 
 mod executor;
+mod process;
 mod state;
+
+pub use process::{ProcessId, SimClock, SimProcess, SimWorld};
 
 use crate::service::ServiceBackend;
 use crate::{CoreMain, CorePanic, Cores, CoresConfig, Error, FatalHook, Instant, Runtime, Service, WallTime};
@@ -105,10 +108,25 @@ where
     T: 'static,
     F: Future<Output = T> + 'static,
 {
+    simulate_world(config, |world| root(world.runtime()))
+}
+
+/// As [`simulate`], for a root that makes processes of its own beside the one it runs in: see [`SimWorld`].
+///
+/// # Errors
+/// [`SimFailure`].
+pub fn simulate_world<T, F>(
+    config: SimConfig,
+    root: impl FnOnce(SimWorld) -> F,
+) -> Result<SimOutcome<T>, SimFailure>
+where
+    T: 'static,
+    F: Future<Output = T> + 'static,
+{
     let shared = Arc::new(Shared::new(config));
     let _named = SeedOnPanic(config.seed);
     let value: Rc<RefCell<Option<T>>> = Rc::default();
-    let future = root(Arc::new(SimRuntime { shared: Arc::clone(&shared) }));
+    let future = root(SimWorld::new(Arc::clone(&shared)));
     let kept = Rc::clone(&value);
     let root = async move {
         let result = future.await;
@@ -133,9 +151,10 @@ impl Drop for SeedOnPanic {
     }
 }
 
-/// The backend that a simulation's root is given.
+/// The backend of one process of a simulation.
 struct SimRuntime {
     shared: Arc<Shared>,
+    process: ProcessId,
 }
 
 impl Runtime for SimRuntime {
@@ -153,6 +172,7 @@ impl Runtime for SimRuntime {
         for (index, (beat, stop)) in beats.iter().zip(stops).enumerate() {
             let (sender, end) = oneshot::channel();
             self.shared.arrive(Arrival::Core(CoreSeed {
+                process: self.process,
                 index,
                 cores: Arc::clone(&cores),
                 beat: Arc::clone(beat),
@@ -166,7 +186,7 @@ impl Runtime for SimRuntime {
     }
 
     fn service(&self) -> Service {
-        Service::new(Arc::new(SimService { shared: Arc::clone(&self.shared) }))
+        Service::new(Arc::new(SimService { shared: Arc::clone(&self.shared), process: self.process }))
     }
 }
 
@@ -178,15 +198,16 @@ impl fmt::Debug for SimRuntime {
 
 struct SimService {
     shared: Arc<Shared>,
+    process: ProcessId,
 }
 
 impl ServiceBackend for SimService {
     fn now(&self) -> Instant {
-        self.shared.now()
+        self.shared.now_of(self.process)
     }
 
     fn wall(&self) -> WallTime {
-        self.shared.wall()
+        self.shared.wall_of(self.process)
     }
 
     fn random_u64(&self) -> u64 {
@@ -194,11 +215,11 @@ impl ServiceBackend for SimService {
     }
 
     fn spawn(&self, name: &'static str, future: BoxFuture<'static, ()>) {
-        self.shared.arrive(Arrival::Task { name, future });
+        self.shared.arrive(Arrival::Task { process: self.process, name, future });
     }
 
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
-        Sleep::new(Arc::clone(&self.shared), duration).boxed()
+        Sleep::new(Arc::clone(&self.shared), self.process, duration).boxed()
     }
 
     fn spawn_blocking(&self, name: &'static str, work: Box<dyn FnOnce() + Send>) {

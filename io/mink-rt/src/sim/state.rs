@@ -4,14 +4,15 @@
 
 use crate::beat::Beat;
 use crate::cores::CoreShared;
-use crate::sim::{STEP_TIME, SimConfig};
+use crate::sim::process::{Clock, Processes, Ready, WORLD};
+use crate::sim::{ProcessId, STEP_TIME, SimConfig};
 use crate::stop::StopSeen;
 use crate::{CoreMain, CorePanic, Instant, WallTime};
 use futures::channel::oneshot;
 use futures::future::BoxFuture;
 use rand::{Rng as _, RngCore as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +20,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 /// The clock's reading at the start: not zero, so that code that subtracts from it is seen to do so.
-const START: Instant = Instant::from_nanos(1_000_000_000);
+pub(super) const START: Instant = Instant::from_nanos(1_000_000_000);
 
 /// One call in so many of `yield_if_due` yields: time does not pass within a poll, so a budget would never run out.
 const YIELD_ONE_IN: u32 = 8;
@@ -29,12 +30,19 @@ pub(super) type TaskId = u64;
 
 /// What was spawned since the executor last looked.
 pub(super) enum Arrival {
-    Task { name: &'static str, future: BoxFuture<'static, ()> },
+    Task {
+        process: ProcessId,
+        name: &'static str,
+        future: BoxFuture<'static, ()>,
+    },
     Core(CoreSeed),
+    /// The process was killed: its tasks are dropped before anything else runs.
+    Kill(ProcessId),
 }
 
 /// All that a simulated core starts from.
 pub(super) struct CoreSeed {
+    pub(super) process: ProcessId,
     pub(super) index: usize,
     pub(super) cores: Arc<CoreShared>,
     pub(super) beat: Arc<Beat>,
@@ -53,9 +61,10 @@ struct State {
     steps: u64,
     trace: Trace,
     random: ChaCha8Rng,
-    /// Runnable tasks, in the order they were woken; `queued` says which, so that none is in it twice.
-    ready: Vec<TaskId>,
-    queued: BTreeSet<TaskId>,
+    /// Runnable tasks, by number and not in the order they were woken: a library may wake those who wait for one thing in an
+    /// order of its own, and that must not show.
+    ready: Ready,
+    processes: Processes,
     timers: BTreeMap<TimerKey, Waker>,
     timers_made: u64,
     arrivals: VecDeque<Arrival>,
@@ -83,8 +92,8 @@ impl Shared {
                 steps: 0,
                 trace: Trace::new(),
                 random: ChaCha8Rng::seed_from_u64(config.seed),
-                ready: Vec::new(),
-                queued: BTreeSet::new(),
+                ready: Ready::new(),
+                processes: Processes::default(),
                 timers: BTreeMap::new(),
                 timers_made: 0,
                 arrivals: VecDeque::new(),
@@ -102,13 +111,53 @@ impl Shared {
         self.config.seed
     }
 
-    pub(super) fn now(&self) -> Instant {
-        self.lock().now
+    /// The boot-time clock of a process.
+    pub(super) fn now_of(&self, process: ProcessId) -> Instant {
+        let state = self.lock();
+        state.processes.clock(process).read(state.now)
     }
 
-    pub(super) fn wall(&self) -> WallTime {
-        let passed = self.now().duration_since(START).as_millis();
-        self.config.wall_start.plus_millis(i64::try_from(passed).unwrap_or(i64::MAX))
+    pub(super) fn wall_of(&self, process: ProcessId) -> WallTime {
+        let state = self.lock();
+        let passed = state.now.duration_since(START).as_millis();
+        let ahead = state.processes.clock(process).wall_ahead_ms;
+        self.config.wall_start.plus_millis(i64::try_from(passed).unwrap_or(i64::MAX)).plus_millis(ahead)
+    }
+
+    pub(super) fn mix(&self, value: u64) {
+        self.lock().trace.mix(value);
+    }
+
+    pub(super) fn add_process(&self, clock: Clock) -> ProcessId {
+        self.lock().processes.add(clock)
+    }
+
+    pub(super) fn is_alive(&self, process: ProcessId) -> bool {
+        self.lock().processes.is_alive(process)
+    }
+
+    pub(super) fn set_wall_ahead(&self, process: ProcessId, ms: i64) {
+        self.lock().processes.set_wall_ahead(process, ms);
+    }
+
+    /// From here on nothing of the process runs; the executor drops its tasks before it polls anything.
+    pub(super) fn kill(&self, process: ProcessId) {
+        let mut state = self.lock();
+        if state.processes.kill(process) {
+            state.arrivals.push_back(Arrival::Kill(process));
+        }
+    }
+
+    pub(super) fn pause(&self, process: ProcessId) {
+        let mut state = self.lock();
+        let State { processes, ready, .. } = &mut *state;
+        processes.pause(process, ready);
+    }
+
+    pub(super) fn resume(&self, process: ProcessId) {
+        let mut state = self.lock();
+        let State { processes, ready, .. } = &mut *state;
+        processes.resume(process, ready);
     }
 
     pub(super) fn random_u64(&self) -> u64 {
@@ -122,7 +171,12 @@ impl Shared {
     /// After the simulation's end an arrival is dropped, which its joiner sees as cancelled.
     pub(super) fn arrive(&self, arrival: Arrival) {
         let mut state = self.lock();
-        if state.closed {
+        let process = match &arrival {
+            Arrival::Task { process, .. } => *process,
+            Arrival::Core(seed) => seed.process,
+            Arrival::Kill(_) => WORLD,
+        };
+        if state.closed || !state.processes.is_alive(process) {
             drop(state);
             drop(arrival);
             return;
@@ -142,19 +196,18 @@ impl Shared {
         self.lock().failed.clone()
     }
 
-    pub(super) fn wake(&self, id: TaskId) {
+    pub(super) fn wake(&self, id: TaskId, process: ProcessId) {
         let mut state = self.lock();
-        if !state.closed && state.queued.insert(id) {
-            state.ready.push(id);
+        if !state.closed && !state.processes.hold(process, id) {
+            state.ready.insert(id, process);
         }
     }
 
     /// Forgets a task that has ended.
-    pub(super) fn forget(&self, id: TaskId) {
+    pub(super) fn forget(&self, id: TaskId, process: ProcessId) {
         let mut state = self.lock();
-        if state.queued.remove(&id) {
-            state.ready.retain(|ready| *ready != id);
-        }
+        state.ready.remove(&id);
+        state.processes.forget(process, id);
     }
 
     /// Lets due timers fire, jumps in time if nothing is runnable, then draws a runnable task.
@@ -203,11 +256,11 @@ impl State {
             return None;
         }
         if self.steps == steps_max {
-            return Some(Next::TooLong(self.queued.iter().copied().collect()));
+            return Some(Next::TooLong(self.ready.keys().copied().collect()));
         }
         let index = self.random.random_range(0..self.ready.len());
-        let id = self.ready.swap_remove(index);
-        self.queued.remove(&id);
+        let id = self.ready.keys().nth(index).copied()?;
+        self.ready.remove(&id);
         self.steps += 1;
         self.now += STEP_TIME;
         self.trace.mix(id);
@@ -233,16 +286,17 @@ impl Trace {
 
 pub(super) struct TaskWaker {
     pub(super) id: TaskId,
+    pub(super) process: ProcessId,
     pub(super) shared: Arc<Shared>,
 }
 
 impl Wake for TaskWaker {
     fn wake(self: Arc<Self>) {
-        self.shared.wake(self.id);
+        self.shared.wake(self.id, self.process);
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.shared.wake(self.id);
+        self.shared.wake(self.id, self.process);
     }
 }
 
@@ -254,8 +308,12 @@ pub(super) struct Sleep {
 }
 
 impl Sleep {
-    pub(super) fn new(shared: Arc<Shared>, duration: Duration) -> Self {
-        let deadline = shared.now() + duration;
+    /// A sleep of `duration` by the clock of `process`.
+    pub(super) fn new(shared: Arc<Shared>, process: ProcessId, duration: Duration) -> Self {
+        let deadline = {
+            let state = shared.lock();
+            state.now + state.processes.clock(process).to_virtual(duration)
+        };
         Self { shared, deadline, key: None }
     }
 }

@@ -193,3 +193,97 @@ fn a_wake_from_another_thread_is_safe() {
     .unwrap();
     assert_eq!(outcome.value, 5);
 }
+
+/// A process that counts milliseconds by its own clock, and the count.
+fn ticking(process: &SimProcess) -> Arc<std::sync::atomic::AtomicU64> {
+    let ticks = Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let (counted, service) = (Arc::clone(&ticks), process.runtime().service());
+    let ticker = service.clone();
+    drop(service.spawn("ticks", async move {
+        loop {
+            ticker.sleep(MS).await;
+            counted.fetch_add(1, Ordering::Relaxed);
+        }
+    }));
+    ticks
+}
+
+/// Says when it is dropped.
+struct OnDrop(Arc<AtomicBool>);
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn a_killed_process_vanishes_where_it_waits_and_begins_nothing_more() {
+    simulate_world(SimConfig::seeded(1), |world| async move {
+        let (process, service) = (world.process(SimClock::default()), world.runtime().service());
+        let ticks = ticking(&process);
+        let dropped = Arc::new(AtomicBool::new(false));
+        let held = OnDrop(Arc::clone(&dropped));
+        let main = Mutex::new(Some(held));
+        let cores = process.runtime().start_cores(
+            shards(1),
+            core_main(move |core: Core| {
+                let held = main.lock().unwrap().take();
+                async move {
+                    let _held = held;
+                    core.stopped().await;
+                }
+            }),
+        );
+        service.sleep(10 * MS).await;
+        assert!(ticks.load(Ordering::Relaxed) >= 8);
+        process.kill();
+        let at = ticks.load(Ordering::Relaxed);
+        service.sleep(10 * MS).await;
+        assert_eq!(ticks.load(Ordering::Relaxed), at);
+        assert!(dropped.load(Ordering::SeqCst) && !process.is_alive());
+        assert!(cores.unwrap().join().await.is_err());
+        let late = process.runtime().service().spawn("late", async { panic!("a dead process runs") });
+        assert_eq!(late.join().await, TaskEnd::Cancelled);
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_paused_process_stands_still_while_its_clocks_go_on() {
+    simulate_world(SimConfig::seeded(1), |world| async move {
+        let clock = SimClock { boot_ahead: Duration::from_hours(1), drift_ppm: 0, wall_ahead_ms: -5 };
+        let (process, service) = (world.process(clock), world.runtime().service());
+        let (ticks, its) = (ticking(&process), process.runtime().service());
+        service.sleep(10 * MS).await;
+        process.pause();
+        let (at, before) = (ticks.load(Ordering::Relaxed), its.now());
+        service.sleep(100 * MS).await;
+        assert_eq!(ticks.load(Ordering::Relaxed), at);
+        assert!(its.now().duration_since(before) >= 100 * MS);
+        process.resume();
+        service.sleep(10 * MS).await;
+        assert!(ticks.load(Ordering::Relaxed) > at + 5);
+        assert_eq!(its.wall().as_millis(), service.wall().as_millis() - 5);
+        process.set_wall_ahead(3_600_000);
+        assert_eq!(its.wall().as_millis(), service.wall().as_millis() + 3_600_000);
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_clock_that_drifts_sleeps_by_its_own_time() {
+    simulate_world(SimConfig::seeded(1), |world| async move {
+        let fast = world.process(SimClock { drift_ppm: 100_000, ..SimClock::default() });
+        let (its, service) = (fast.runtime().service(), world.runtime().service());
+        let (before, real) = (its.now(), service.now());
+        its.sleep(Duration::from_secs(11)).await;
+        assert!(its.now().duration_since(before) >= Duration::from_secs(11));
+        let passed = service.now().duration_since(real);
+        assert!(
+            passed >= Duration::from_millis(9_999) && passed < Duration::from_millis(10_010),
+            "{passed:?}"
+        );
+    })
+    .unwrap();
+}

@@ -109,11 +109,18 @@ pub(super) fn read_after(
 pub(super) fn beat(connection: &Connection, cluster: &str, beat: Beat) -> Written<BeatRefused> {
     let changed = connection
         .prepare_cached(
-            "INSERT INTO mink_beat (cluster, incarnation, counter, ttl_ms, closed) VALUES (?1, ?2, ?3, ?4, 0) \
+            "INSERT INTO mink_beat (cluster, incarnation, counter, ttl_ms, closed) SELECT ?1, ?2, ?3, ?4, 0 \
+             WHERE NOT EXISTS (SELECT 1 FROM mink_beat WHERE cluster = ?1 AND closed = ?5 AND incarnation >= ?2) \
              ON CONFLICT (cluster, incarnation) DO UPDATE SET counter = excluded.counter, ttl_ms = excluded.ttl_ms \
              WHERE closed = 0",
         )?
-        .execute(params![cluster, signed(beat.incarnation.0)?, signed(beat.counter)?, millis(beat.ttl)])?;
+        .execute(params![
+            cluster,
+            signed(beat.incarnation.0)?,
+            signed(beat.counter)?,
+            millis(beat.ttl),
+            CLOSED_ALL_BELOW
+        ])?;
     Ok(if changed == 1 { Ok(()) } else { Err(BeatRefused::Closed) })
 }
 
@@ -125,9 +132,30 @@ pub(super) fn close_beats(
     connection
         .prepare_cached(
             "INSERT INTO mink_beat (cluster, incarnation, counter, ttl_ms, closed) VALUES (?1, ?2, 0, 0, 1) \
-             ON CONFLICT (cluster, incarnation) DO UPDATE SET closed = 1",
+             ON CONFLICT (cluster, incarnation) DO UPDATE SET closed = 1 WHERE closed = 0",
         )?
         .execute(params![cluster, signed(incarnation.0)?])?;
+    Ok(Ok(()))
+}
+
+/// The value of `closed` in the one row that stands for all incarnations up to its own.
+const CLOSED_ALL_BELOW: i64 = 2;
+
+pub(super) fn forget_beats(
+    connection: &Connection,
+    cluster: &str,
+    upto: Incarnation,
+) -> Written<WriteRefused> {
+    let upto = signed(upto.0)?;
+    connection
+        .prepare_cached(
+            "INSERT INTO mink_beat (cluster, incarnation, counter, ttl_ms, closed) VALUES (?1, ?2, 0, 0, ?3) \
+             ON CONFLICT (cluster, incarnation) DO UPDATE SET closed = excluded.closed",
+        )?
+        .execute(params![cluster, upto, CLOSED_ALL_BELOW])?;
+    connection
+        .prepare_cached("DELETE FROM mink_beat WHERE cluster = ?1 AND incarnation < ?2")?
+        .execute(params![cluster, upto])?;
     Ok(Ok(()))
 }
 

@@ -162,6 +162,38 @@ fn i3_a_closed_heartbeat_is_never_renewed() {
 }
 
 #[test]
+fn i3_heartbeats_that_are_forgotten_stay_closed_and_take_one_row() {
+    sim(1, |service| async move {
+        let log = memory_log(&service).await;
+        let ttl = Duration::from_secs(1);
+        let beat =
+            |incarnation, counter| log.beat(Beat { incarnation: Incarnation(incarnation), counter, ttl });
+        for life in [3, 5, 8, 9] {
+            assert_eq!(beat(life, 1).await, Outcome::Done(()));
+        }
+        for life in [3, 5] {
+            assert_eq!(log.close_beats(Incarnation(life)).await, Outcome::Done(()));
+        }
+        // 7 never had a beat, and 8 was fenced before its beats were closed.
+        for upto in [7, 8, 8] {
+            assert_eq!(log.forget_beats(Incarnation(upto)).await, Outcome::Done(()));
+            for life in [1, 3, 4, 5, 7] {
+                assert_eq!(beat(life, 2).await, Outcome::Refused(BeatRefused::Closed), "{life} up to {upto}");
+            }
+        }
+        assert_eq!(beat(8, 2).await, Outcome::Refused(BeatRefused::Closed));
+        // A contender that comes late changes nothing of it.
+        assert_eq!(log.close_beats(Incarnation(8)).await, Outcome::Done(()));
+        assert_eq!(beat(7, 3).await, Outcome::Refused(BeatRefused::Closed));
+        assert_eq!(beat(9, 2).await, Outcome::Done(()), "the living beat on");
+        assert_eq!(beat(10, 1).await, Outcome::Done(()));
+        let left: Vec<(u64, bool)> =
+            log.beats().await.expect("read").iter().map(|beat| (beat.incarnation.0, beat.closed)).collect();
+        assert_eq!(left, [(8, true), (9, false), (10, false)]);
+    });
+}
+
+#[test]
 fn truncation_spares_the_last_row_and_what_no_snapshot_covers() {
     sim(1, |service| async move {
         let log = memory_log(&service).await;

@@ -15,7 +15,7 @@ use crate::entry::{Entry, EpochStart, IndexEntry};
 use crate::format::{EPOCHS_PER_BUCKET_MAX, epochs_of};
 
 /// Longest producer snapshot that goes into a footer, in bytes; a longer one is left out and the recovery reads more.
-const SNAPSHOT_BYTES_MAX: usize = 4 << 20;
+pub(crate) const SNAPSHOT_BYTES_MAX: usize = 4 << 20;
 
 /// A bucket at an offset.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -60,18 +60,21 @@ impl BucketState {
 /// The states of all open buckets.
 #[derive(Debug, Default)]
 pub(crate) struct Book {
-    states: Mutex<BTreeMap<BucketId, BucketState>>,
+    /// Boxed: the map's nodes have free places, and a node may have very many buckets at rest.
+    states: Mutex<BTreeMap<BucketId, Box<BucketState>>>,
 }
 
 impl Book {
-    fn states(&self) -> MutexGuard<'_, BTreeMap<BucketId, BucketState>> {
+    fn states(&self) -> MutexGuard<'_, BTreeMap<BucketId, Box<BucketState>>> {
         // Each change is one call on the map: a panic elsewhere leaves it whole.
         self.states.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn open(&self, opened: OpenedBucket) {
         let OpenedBucket { bucket, at, producers, epochs, .. } = opened;
-        self.states().insert(bucket, BucketState { at, producers, epochs });
+        // A slice of a footer would hold all of it.
+        let producers = Bytes::copy_from_slice(&producers);
+        self.states().insert(bucket, Box::new(BucketState { at, producers, epochs }));
     }
 
     pub(crate) fn close(&self, bucket: &BucketId) {
@@ -81,7 +84,7 @@ impl Book {
     /// The state of `bucket` at `at`, if it is known. At offset 0 nothing has been, which is known.
     pub(crate) fn at(&self, bucket: &BucketId, at: Offset) -> Option<BucketState> {
         match self.states().get(bucket) {
-            Some(state) if state.at == at => Some(state.clone()),
+            Some(state) if state.at == at => Some(BucketState::clone(state)),
             _ if at == Offset(0) => Some(BucketState::default()),
             _ => None,
         }
@@ -92,7 +95,10 @@ impl Book {
         let mut book = self.states();
         for (bucket, state) in states {
             match state {
-                Some(state) => drop(book.insert(bucket, state)),
+                Some(mut state) => {
+                    state.epochs.shrink_to_fit();
+                    book.insert(bucket, Box::new(state));
+                }
                 None => drop(book.remove(&bucket)),
             }
         }

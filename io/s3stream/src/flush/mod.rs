@@ -17,7 +17,7 @@ use mink_types::{BucketId, ClusterName, ClusterUuid, ObjectId, ObjectKey, WalCha
 use crate::commit::{CommitEnd, Commits, CommittedObject, ProducerFold};
 use crate::create::{Created, Creator, Frozen};
 use crate::entry::Entry;
-use crate::format::{Header, Nonce, ObjectKind, build, by_bucket};
+use crate::format::{Header, Nonce, ObjectKind, Part, build, by_bucket};
 use crate::takeover::in_commits;
 use book::{Book, BucketState};
 
@@ -67,6 +67,13 @@ pub(crate) struct Flusher {
     pub(crate) counter: AtomicU64,
 }
 
+/// A stream object whose bytes are settled, and what a commit says of them.
+pub(crate) struct FrozenStream {
+    pub(crate) object: Frozen,
+    pub(crate) footer_length: u32,
+    pub(crate) checksum: u32,
+}
+
 struct Made {
     frozen: Frozen,
     committed: CommittedObject,
@@ -78,7 +85,7 @@ impl Flusher {
     pub(crate) async fn flush(&self, work: FlushWork) -> FlushEnd {
         let made = self.make(&work);
         drop(work.entries);
-        if let Some((object, what)) = self.put(&made).await {
+        if let Some((object, what)) = self.put(made.iter().map(|made| made.frozen.clone())).await {
             return FlushEnd::Foreign { object, what };
         }
         let mut commits = in_commits(self.chain, made.iter().map(|made| made.committed.clone()));
@@ -93,7 +100,8 @@ impl Flusher {
                 Err(_) => return FlushEnd::CommitsStopped,
                 Ok(CommitEnd::Applied) => applied += objects,
                 Ok(CommitEnd::Refused { fenced, reason }) => {
-                    self.discard(made.get(applied..).unwrap_or_default()).await;
+                    let refused = made.get(applied..).unwrap_or_default();
+                    self.discard(refused.iter().map(|made| made.frozen.key.clone()).collect()).await;
                     return FlushEnd::Refused { fenced, partly: applied > 0, reason };
                 }
             }
@@ -106,43 +114,57 @@ impl Flusher {
     fn make(&self, work: &FlushWork) -> Vec<Made> {
         let entries = work.entries.iter().flat_map(|entries| entries.iter());
         let objects = plan::plan(&self.creator.config, by_bucket(entries), &self.book, self.fold.as_ref());
-        let mut all = Vec::with_capacity(objects.len());
-        for pieces in objects {
-            let counter = self.counter.fetch_add(1, Ordering::Relaxed);
-            let id = ObjectId::Stream { chain: self.chain, counter };
-            let random = || self.creator.service.random_u64();
-            let header = Header {
-                kind: ObjectKind::Stream,
-                cluster: self.uuid,
-                chain: self.chain,
-                number: counter,
-                nonce: Nonce::of(random(), random()),
-                witness: (self.witness)(),
-                durable_through: work.trim.0.checked_sub(1).map(WalNumber),
-            };
-            let built = build(&header, pieces.iter().map(|piece| (piece.bucket, piece.part())));
-            let ranges = pieces.iter().flat_map(plan::Piece::ranges).collect();
-            let committed = CommittedObject {
-                id,
-                length: built.payload.len(),
-                footer_length: built.footer_length,
-                checksum: built.checksum,
-                ranges,
-            };
-            let key = ObjectKey::object(&self.cluster, id);
-            let after = pieces.into_iter().map(|piece| (piece.bucket, piece.after)).collect();
-            all.push(Made {
-                frozen: Frozen { id, key, payload: built.payload, nonce: header.nonce },
-                committed,
-                after,
-            });
+        objects
+            .into_iter()
+            .map(|pieces| self.freeze(pieces, work.trim.0.checked_sub(1).map(WalNumber)))
+            .collect()
+    }
+
+    /// Settles the bytes of one object under the next counter.
+    fn freeze(&self, pieces: Vec<plan::Piece<'_>>, durable_through: Option<WalNumber>) -> Made {
+        let frozen = self.frozen(pieces.iter().map(|piece| (piece.bucket, piece.part())), durable_through);
+        let committed = CommittedObject {
+            id: frozen.object.id,
+            length: frozen.object.payload.len(),
+            footer_length: frozen.footer_length,
+            checksum: frozen.checksum,
+            ranges: pieces.iter().flat_map(plan::Piece::ranges).collect(),
+        };
+        let after = pieces.into_iter().map(|piece| (piece.bucket, piece.after)).collect();
+        Made { frozen: frozen.object, committed, after }
+    }
+
+    /// A stream object under the next counter of this incarnation; compaction's come from the same one.
+    pub(crate) fn frozen<'a>(
+        &self,
+        parts: impl IntoIterator<Item = (BucketId, Part<'a>)>,
+        durable_through: Option<WalNumber>,
+    ) -> FrozenStream {
+        let counter = self.counter.fetch_add(1, Ordering::Relaxed);
+        let random = || self.creator.service.random_u64();
+        let header = Header {
+            kind: ObjectKind::Stream,
+            cluster: self.uuid,
+            chain: self.chain,
+            number: counter,
+            nonce: Nonce::of(random(), random()),
+            witness: (self.witness)(),
+            durable_through,
+        };
+        let id = header.object();
+        let built = build(&header, parts);
+        let key = ObjectKey::object(&self.cluster, id);
+        FrozenStream {
+            object: Frozen { id, key, payload: built.payload, nonce: header.nonce },
+            footer_length: built.footer_length,
+            checksum: built.checksum,
         }
-        all
     }
 
     /// Creates all objects; gives the first that something else was found under.
-    async fn put(&self, made: &[Made]) -> Option<(ObjectId, String)> {
-        let objects: Vec<Frozen> = made.iter().map(|made| made.frozen.clone()).collect();
+    pub(crate) async fn put(&self, objects: impl Iterator<Item = Frozen>) -> Option<(ObjectId, String)> {
+        // A list: the stream below must not borrow from the caller.
+        let objects: Vec<Frozen> = objects.collect();
         let puts =
             objects.into_iter().map(|object| async move { (object.id, self.creator.create(&object).await) });
         let mut puts = std::pin::pin!(futures::stream::iter(puts).buffered(PUTS_MAX));
@@ -160,8 +182,7 @@ impl Flusher {
 
     /// Deletes the objects of a refused commit. What fails here is garbage of an incarnation that will be fenced one day;
     /// the collector's sweep of its prefix takes it then.
-    async fn discard(&self, made: &[Made]) {
-        let keys: Vec<ObjectKey> = made.iter().map(|made| made.frozen.key.clone()).collect();
+    pub(crate) async fn discard(&self, keys: Vec<ObjectKey>) {
         for (key, outcome) in self.creator.store.delete(&keys).await {
             if !outcome.is_done() {
                 tracing::info!(%key, ?outcome, "object of a refused commit not deleted, left to the sweep");

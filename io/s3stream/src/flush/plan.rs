@@ -18,7 +18,7 @@ pub(crate) const OBJECT_ENTRIES_MAX: usize = 128 * 1024;
 /// Most bytes of producer snapshots and epoch histories in one footer, but for a single bucket's.
 const STATES_BYTES_MAX: usize = 8 << 20;
 /// Kept free of every object for the state of its last bucket.
-const STATE_RESERVE_BYTES: u64 = 5 << 20;
+pub(crate) const STATE_RESERVE_BYTES: u64 = 5 << 20;
 
 const _: () = assert!(
     encoded_bytes(OBJECT_ENTRIES_MAX, (2 * STATES_BYTES_MAX) as u64) <= FOOTER_BYTES_MAX as u64
@@ -31,8 +31,9 @@ pub(crate) struct Piece<'a> {
     pub(crate) entries: Vec<&'a Entry>,
     /// The bucket after them, if it could be folded.
     pub(crate) after: Option<BucketState>,
-    bytes: u64,
-    alone: bool,
+    pub(crate) bytes: u64,
+    /// It gets an object of its own.
+    pub(crate) alone: bool,
 }
 
 impl<'a> Piece<'a> {
@@ -87,15 +88,21 @@ pub(crate) fn plan<'a>(
     book: &Book,
     fold: &dyn ProducerFold,
 ) -> Vec<Vec<Piece<'a>>> {
+    spread(
+        config,
+        parts.into_iter().flat_map(|(bucket, part)| pieces(config, bucket, part.entries, book, fold)),
+    )
+}
+
+/// Pieces in the order of their buckets, as objects.
+pub(crate) fn spread<'a>(config: &WalConfig, pieces: impl Iterator<Item = Piece<'a>>) -> Vec<Vec<Piece<'a>>> {
     let mut objects = Vec::new();
     let mut shared = Shared::default();
-    for (bucket, part) in parts {
-        for piece in pieces(config, bucket, part.entries, book, fold) {
-            if piece.alone {
-                objects.push(vec![piece]);
-            } else if let Some(full) = shared.add(config, piece) {
-                objects.push(full);
-            }
+    for piece in pieces {
+        if piece.alone {
+            objects.push(vec![piece]);
+        } else if let Some(full) = shared.add(config, piece) {
+            objects.push(full);
         }
     }
     if !shared.pieces.is_empty() {

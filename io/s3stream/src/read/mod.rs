@@ -1,36 +1,54 @@
-//! Reading committed data: footer first (cached), then one ranged GET of the blocks that are wanted.
+//! Reading committed data: footer first, then the blocks that are wanted, out of a cache that all readers share.
 //!
 //! Lives on: service runtime; one reader per node, clones are handles of it.
-//! Owns: the cache of footers. The block cache and the joining of equal reads come before `Reader::blocks`.
+//! Owns: footers and blocks that were read, GETs in flight, the places at which readers go on.
 //! Invariants: I2, P-1: no byte is given whose block's checksum does not match; K-14, P-18: the first batch is the one that
-//! holds the offset asked for, whole; P-14: an object that is gone fails the reads of its own ranges only.
-mod cache;
+//! holds the offset asked for, whole; P-14: an object that is gone fails the reads of its own ranges only; P-17, I20: memory
+//! is a function of the bounds in [`ReaderParts`].
+//!
+//! [`pick`](plan::pick) says which batches answer a read. Their blocks are found in the [cache](blocks), in flight, or are
+//! sent for: one GET brings a run of blocks ([`plan`]), which is long where readers go on in sequence ([`streams`]) and
+//! short where they jump about. Who reads in sequence is [read ahead](ahead) for.
+mod ahead;
+mod blocks;
+mod extent;
+mod get;
+mod held;
+mod index;
+mod order;
+mod plan;
 mod recover;
+mod stats;
+mod step;
+mod streams;
 #[cfg(test)]
 mod tests;
 
 pub use recover::BucketRecovery;
+pub use stats::ReadStats;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use bytes::Bytes;
-use mink_object::{ObjectStore, Span};
+use mink_object::ObjectStore;
 use mink_rt::Service;
-use mink_types::{
-    BucketEpoch, BucketId, ClusterName, CommitTime, ObjectId, ObjectKey, Offset, OffsetRange, Timestamp,
-};
+use mink_types::{BucketEpoch, BucketId, ClusterName, CommitTime, ObjectId, Offset, OffsetRange, Timestamp};
 
 use crate::entry::{EntryKind, IndexEntry};
 use crate::error::{Error, ErrorKind};
-use crate::format::{Block, Footer, FooterBucket, TAIL_BYTES, split_end};
-use cache::FooterCache;
+use crate::format::{Footer, FooterBucket};
+use blocks::{BlockCache, tile_bytes};
+use get::Hint;
+use index::FooterCache;
+use plan::lies_in;
+use stats::Counts;
+use streams::Streams;
 
 /// Objects that one read goes on to while it has room: small WAL objects would else answer a fetch in crumbs.
 const OBJECTS_PER_READ_MAX: usize = 8;
-/// Bytes of one ranged GET at most, but for a single longer block.
-const GET_BYTES_MAX: u64 = 16 << 20;
 
 /// What a reader is made of.
 pub struct ReaderParts {
@@ -42,6 +60,9 @@ pub struct ReaderParts {
     pub cluster: ClusterName,
     /// Memory for footers, in bytes.
     pub footer_cache_bytes: usize,
+    /// Memory for blocks, in bytes: a quarter of it is for those that readers hold when they have left the cache. GETs are up
+    /// to a quarter of it long, and 16 MiB at most.
+    pub block_cache_bytes: usize,
     /// A GET that takes longer is an error of kind `Retry`.
     pub get_timeout: Duration,
 }
@@ -50,6 +71,7 @@ impl fmt::Debug for ReaderParts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReaderParts")
             .field("footer_cache_bytes", &self.footer_cache_bytes)
+            .field("block_cache_bytes", &self.block_cache_bytes)
             .finish_non_exhaustive()
     }
 }
@@ -60,6 +82,8 @@ pub struct ObjectRange {
     pub object: ObjectId,
     pub range: OffsetRange,
     pub max_timestamp: Timestamp,
+    /// Of the range's batches: how much of the object concerns its readers.
+    pub bytes: u64,
     /// Of the whole object; 0 says that it is lost.
     pub length: u64,
     pub footer_length: u32,
@@ -95,7 +119,7 @@ pub struct ReadBatch {
     pub epoch: BucketEpoch,
     pub commit_time: CommitTime,
     pub max_timestamp: Timestamp,
-    /// A slice of its block: holding it holds the block.
+    /// A slice of the GET that brought it: holding it holds all of that (see [`ReadStats::lingering_bytes`]).
     pub bytes: Bytes,
 }
 
@@ -114,25 +138,48 @@ pub struct Reader {
 
 struct Inner {
     parts: ReaderParts,
-    footers: FooterCache,
+    /// Length of the parts of an object that a GET brings whole at most.
+    tile_bytes: u64,
+    footers: Arc<FooterCache>,
+    blocks: Arc<BlockCache>,
+    streams: Arc<Streams>,
+    counts: Arc<Counts>,
+    ahead_tasks: AtomicUsize,
 }
 
 impl fmt::Debug for Reader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reader").field("footer_bytes", &self.footer_cache_bytes()).finish_non_exhaustive()
+        f.debug_struct("Reader").field("stats", &self.stats()).finish_non_exhaustive()
     }
 }
 
 impl Reader {
-    /// A reader with an empty cache.
+    /// A reader with empty caches.
     pub fn new(parts: ReaderParts) -> Reader {
-        let footers = FooterCache::new(parts.footer_cache_bytes);
-        Reader { inner: Arc::new(Inner { parts, footers }) }
+        let counts = Arc::<Counts>::default();
+        let tile_bytes = tile_bytes(parts.block_cache_bytes);
+        let inner = Inner {
+            tile_bytes,
+            footers: Arc::new(FooterCache::new(parts.footer_cache_bytes, tile_bytes)),
+            blocks: Arc::new(BlockCache::new(parts.block_cache_bytes, Arc::clone(&counts))),
+            streams: Arc::default(),
+            counts,
+            ahead_tasks: AtomicUsize::new(0),
+            parts,
+        };
+        Reader { inner: Arc::new(inner) }
     }
 
-    /// Memory that footers take now, in bytes.
-    pub fn footer_cache_bytes(&self) -> usize {
-        self.inner.footers.bytes()
+    /// What has been counted so far, and the levels of now.
+    pub fn stats(&self) -> ReadStats {
+        let Inner { footers, blocks, counts, .. } = self.inner.as_ref();
+        ReadStats {
+            footer_bytes: footers.bytes() as u64,
+            kept_bytes: blocks.kept_bytes() as u64,
+            lingering_bytes: blocks.lingering_bytes() as u64,
+            in_flight_bytes: blocks.in_flight_bytes() as u64,
+            ..counts.read()
+        }
     }
 
     /// Whole batches from the one that holds `from`.
@@ -141,6 +188,10 @@ impl Reader {
     /// [`ErrorKind::Missing`]: plan again on a newer view. [`ErrorKind::Lost`], [`ErrorKind::Corrupt`]: this range cannot be
     /// read. [`ErrorKind::Retry`]. An error behind the first batch ends the answer instead.
     pub async fn read(&self, request: &ReadRequest) -> Result<ReadAnswer, Error> {
+        let inner = &self.inner;
+        let mark = inner.streams.begin(request.bucket, request.from, inner.parts.service.now());
+        let mut step = step::Step::new(inner, request, &mark);
+        step.prepare();
         let mut answer = ReadAnswer::default();
         let mut from = request.from;
         let objects = request.objects.iter().skip_while(|object| object.range.end <= request.from);
@@ -153,7 +204,7 @@ impl Reader {
             if !answer.batches.is_empty() && left == 0 {
                 break;
             }
-            match self.read_object(request.bucket, object, from, left, answer.batches.is_empty()).await {
+            match step.read_object(object, from, left, answer.batches.is_empty()).await {
                 Ok(batches) if batches.is_empty() => break,
                 Ok(batches) => {
                     answer.bytes += batches.iter().map(|batch| batch.bytes.len()).sum::<usize>();
@@ -172,6 +223,7 @@ impl Reader {
                 format!("{} is asked from {} of ranges that do not hold it", request.bucket, request.from);
             return Err(Error::new(ErrorKind::Misuse, what));
         }
+        step.finish(from, answer.bytes as u64);
         Ok(answer)
     }
 
@@ -198,136 +250,11 @@ impl Reader {
         Ok(None)
     }
 
-    async fn read_object(
-        &self,
-        bucket: BucketId,
-        object: &ObjectRange,
-        from: Offset,
-        bytes_max: usize,
-        at_least_one: bool,
-    ) -> Result<Vec<ReadBatch>, Error> {
-        let footer = self.footer(object).await?;
-        let part = part_of(&footer, bucket, object)?;
-        let mut wanted: Vec<(&Block, Vec<(usize, &IndexEntry)>)> = Vec::new();
-        let (mut bytes, mut full, mut must) = (0usize, false, at_least_one);
-        let before = |block: &Block| block.entries.last().is_some_and(|last| last.end() < from);
-        let first = part.blocks.partition_point(before);
-        for block in part.blocks.iter().skip(first) {
-            let mut position = 0;
-            let mut picked = Vec::new();
-            for entry in &block.entries {
-                let length = entry.length as usize;
-                let inside =
-                    lies_in(entry, object.range) && (entry.end() > from || entry.base_offset >= from);
-                if inside && !full {
-                    full = !must && bytes + length > bytes_max;
-                    if !full {
-                        bytes += length;
-                        must = must && entry.kind != EntryKind::Batch;
-                        picked.push((position, entry));
-                    }
-                }
-                position += length;
-            }
-            let span = wanted.first().map_or(0, |(first, _)| block.end().saturating_sub(first.position));
-            if span > GET_BYTES_MAX {
-                break;
-            }
-            if !picked.is_empty() {
-                wanted.push((block, picked));
-            }
-            if full {
-                break;
-            }
-        }
-        self.blocks(object.object, &wanted).await
-    }
-
-    /// One ranged GET over neighbouring blocks, each checked before anything of it is given.
-    async fn blocks(
-        &self,
-        id: ObjectId,
-        wanted: &[(&Block, Vec<(usize, &IndexEntry)>)],
-    ) -> Result<Vec<ReadBatch>, Error> {
-        let (Some((first, _)), Some((last, _))) = (wanted.first(), wanted.last()) else {
-            return Ok(Vec::new());
-        };
-        let bytes = self.get(id, Span::Range(first.position..last.end())).await?;
-        let mut batches = Vec::new();
-        for (block, entries) in wanted {
-            let outside = || Error::corrupt(id, "a block lies outside of what was read");
-            let start = usize::try_from(block.position - first.position).map_err(|_| outside())?;
-            let end = start + block.length as usize;
-            if end > bytes.len() {
-                return Err(outside());
-            }
-            let content = bytes.slice(start..end);
-            let found = crc32c::crc32c(&content);
-            if found != block.crc {
-                let what = format!(
-                    "block at {} has checksum {found:08x}, expected {:08x}",
-                    block.position, block.crc
-                );
-                return Err(Error::corrupt(id, what));
-            }
-            // The footer's decoder made sure that the entries' lengths sum up to the block's.
-            batches.extend(entries.iter().map(|(at, entry)| ReadBatch {
-                base_offset: entry.base_offset,
-                count: entry.count,
-                kind: entry.kind,
-                epoch: block.epoch,
-                commit_time: entry.commit_time,
-                max_timestamp: entry.max_timestamp,
-                bytes: content.slice(*at..*at + entry.length as usize),
-            }));
-        }
-        Ok(batches)
-    }
-
-    /// The footer of an object, from the cache or by one GET.
+    /// The footer of an object, and nothing else of it.
     async fn footer(&self, object: &ObjectRange) -> Result<Arc<Footer>, Error> {
-        let id = object.object;
-        if object.length == 0 {
-            return Err(Error::new(ErrorKind::Lost { object: id }, format!("{id} is lost")));
-        }
-        if let Some(footer) = self.inner.footers.get(&id) {
-            return Ok(footer);
-        }
-        let end_bytes = u64::from(object.footer_length) + TAIL_BYTES as u64;
-        let Some(start) = object.length.checked_sub(end_bytes) else {
-            return Err(Error::corrupt(id, "metadata gives it a footer longer than itself"));
-        };
-        let bytes = self.get(id, Span::Range(start..object.length)).await?;
-        let (tail, footer) = split_end(&bytes, object.length).map_err(|error| Error::corrupt(id, error))?;
-        let footer = match footer {
-            Some(footer) if tail.footer_crc == object.checksum => Arc::new(footer),
-            _ => return Err(Error::corrupt(id, "its footer is not the one that was committed")),
-        };
-        self.inner.footers.put(id, Arc::clone(&footer));
-        Ok(footer)
+        let index = self.inner.index(object, Hint::FOOTER).await?;
+        Ok(Arc::clone(&index.footer))
     }
-
-    async fn get(&self, id: ObjectId, span: Span) -> Result<Bytes, Error> {
-        let parts = &self.inner.parts;
-        let store = match id {
-            ObjectId::Wal { .. } => &parts.wal_store,
-            ObjectId::Stream { .. } => &parts.stream_store,
-        };
-        let key = ObjectKey::object(&parts.cluster, id);
-        match parts.service.timeout(parts.get_timeout, store.get(&key, span)).await {
-            Err(elapsed) => Err(Error::new(ErrorKind::Retry, format!("{id}: {elapsed}"))),
-            Ok(Err(error)) => {
-                self.inner.footers.forget(&id);
-                Err(Error::read(id, error))
-            }
-            Ok(Ok(bytes)) => Ok(bytes),
-        }
-    }
-}
-
-/// Whether an entry belongs to a range: a decision at its end belongs to it, since it was made before the next record.
-fn lies_in(entry: &IndexEntry, range: OffsetRange) -> bool {
-    range.start <= entry.base_offset && entry.end() <= range.end
 }
 
 fn entries_in(

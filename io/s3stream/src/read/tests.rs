@@ -1,4 +1,9 @@
 //! Reading: whole batches from the one asked for, checksums, missing and lost objects, recovery of a bucket.
+mod bounds;
+mod joins;
+mod requests;
+mod shelf;
+
 use std::time::Duration;
 
 use mink_object::{FaultAnswer, ObjectKey, ObjectStore, Op, Span};
@@ -56,15 +61,21 @@ fn an_answer_stays_within_its_limit() {
 }
 
 #[test]
-fn a_footer_is_read_once() {
+fn footers_and_blocks_are_read_once() {
     in_world(3, |world| async move {
         two_objects(&world).await;
         let reader = world.reader();
         let before = world.store.stats().requests_of(Op::Get);
+        reader.recover_bucket(bucket(1), &world.ranges(bucket(1)), Offset(12)).await.unwrap();
+        assert_eq!(world.store.stats().requests_of(Op::Get) - before, 1, "the newest footer alone");
+        reader.read(&request(&world, 6, 1)).await.unwrap();
+        assert_eq!(world.store.stats().requests_of(Op::Get) - before, 2, "the block alone");
+        reader.read(&request(&world, 6, 1)).await.unwrap();
+        reader.read(&request(&world, 10, 1)).await.unwrap();
+        assert_eq!(world.store.stats().requests_of(Op::Get) - before, 2, "nothing");
         reader.read(&request(&world, 0, 1)).await.unwrap();
-        assert_eq!(world.store.stats().requests_of(Op::Get) - before, 2, "footer and block");
-        reader.read(&request(&world, 2, 1)).await.unwrap();
-        assert_eq!(world.store.stats().requests_of(Op::Get) - before, 3, "the block alone");
+        assert_eq!(world.store.stats().requests_of(Op::Get) - before, 3, "a small object in one GET");
+        assert_eq!((reader.stats().misses, reader.stats().footer_misses), (1, 2));
     });
 }
 
@@ -112,9 +123,10 @@ fn a_store_that_does_not_answer_is_a_retry() {
         world.seam.fault(Op::Get, "", When::Before, FaultAnswer::Status(503), 1);
         let reader = world.reader();
         assert_eq!(*reader.read(&request(&world, 0, 1)).await.unwrap_err().kind(), ErrorKind::Retry);
-        assert_eq!(bases(&reader.read(&request(&world, 0, 1)).await.unwrap()), [0]);
+        assert_eq!(bases(&reader.read(&request(&world, 0, 1)).await.unwrap()), [0], "a failure is not kept");
         world.seam.latency(Op::Get, Duration::from_mins(1), Duration::from_mins(1));
-        assert_eq!(*reader.read(&request(&world, 0, 1)).await.unwrap_err().kind(), ErrorKind::Retry);
+        assert_eq!(*reader.read(&request(&world, 6, 1)).await.unwrap_err().kind(), ErrorKind::Retry);
+        assert_eq!(reader.stats().gets_failed, 2);
     });
 }
 

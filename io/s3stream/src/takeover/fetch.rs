@@ -18,8 +18,13 @@ use crate::format::{
 
 /// Objects up to this length are read whole, in one request; of longer ones only the ends.
 const WHOLE_BYTES_MAX: u64 = 1 << 20;
-/// What is read of the end of a longer one; its footer is seldom longer.
-const END_BYTES: u64 = 256 << 10;
+/// The same of an object whose length a listing told: then its ends can be had as fast as the whole.
+const WHOLE_LISTED_MAX: u64 = 64 << 10;
+/// What is read of the end of a longer one: a share of its length, since an index grows with what it is of, within these
+/// bounds. A footer that is longer is read by a second request.
+const END_SHARE: u64 = 16;
+const END_BYTES_MIN: u64 = 16 << 10;
+const END_BYTES_MAX: u64 = 256 << 10;
 
 /// What lies under a number.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,22 +40,48 @@ impl Takeover {
         ObjectId::Wal { chain: self.chain, number }
     }
 
-    /// Reads header and footer of a number.
-    pub(super) async fn read(&self, number: WalNumber) -> Result<Read, Error> {
+    /// Reads header and footer of a number; `listed` is the length that a listing told, if it did.
+    pub(super) async fn read(&self, number: WalNumber, listed: Option<u64>) -> Result<Read, Error> {
+        if let Some(len) = listed {
+            // Data and seals that prove themselves are what they are; on anything else the full read has the last word.
+            match self.read_listed(number, len).await? {
+                Some(read @ (Read::Data(_) | Read::Seal { .. })) => return Ok(read),
+                Some(Read::Damaged { .. } | Read::Absent) | None => {}
+            }
+        }
         let id = self.object(number);
         match self.get(id, Span::Whole { max: WHOLE_BYTES_MAX }).await? {
             Ok(bytes) => self.judge(number, bytes.clone(), bytes.len() as u64, bytes).await,
             Err(GetError::NotFound) => Ok(Read::Absent),
-            Err(GetError::TooLarge { len, .. }) => {
-                let header = self.get(id, Span::Range(0..HEADER_BYTES as u64)).await?;
-                let end = self.get(id, Span::Range(len.saturating_sub(END_BYTES)..len)).await?;
-                match (header, end) {
-                    (Ok(header), Ok(end)) => self.judge(number, header, len, end).await,
-                    (Err(error), _) | (_, Err(error)) => Ok(Read::Damaged { what: error.to_string() }),
-                }
-            }
+            Err(GetError::TooLarge { len, .. }) => match self.ends(id, len).await? {
+                Ok((header, end)) => self.judge(number, header, len, end).await,
+                Err(error) => Ok(Read::Damaged { what: error.to_string() }),
+            },
             Err(error) => Ok(Read::Damaged { what: error.to_string() }),
         }
+    }
+
+    /// One round trip to an object of `len` bytes; none if there is no such object.
+    async fn read_listed(&self, number: WalNumber, len: u64) -> Result<Option<Read>, Error> {
+        let id = self.object(number);
+        let parts = if len <= WHOLE_LISTED_MAX {
+            self.get(id, Span::Range(0..len)).await?.map(|bytes| (bytes.clone(), bytes))
+        } else {
+            self.ends(id, len).await?
+        };
+        match parts {
+            Ok((head, end)) => self.judge(number, head, len, end).await.map(Some),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Header and end of an object, side by side.
+    async fn ends(&self, id: ObjectId, len: u64) -> Result<Result<(Bytes, Bytes), GetError>, Error> {
+        let end = (len / END_SHARE).clamp(END_BYTES_MIN, END_BYTES_MAX);
+        let header = self.get(id, Span::Range(0..HEADER_BYTES as u64));
+        let end = self.get(id, Span::Range(len.saturating_sub(end)..len));
+        let (header, end) = futures::try_join!(header, end)?;
+        Ok(header.and_then(|header| Ok((header, end?))))
     }
 
     /// The header alone, for the proof of a lost number; none if there is no sound one.

@@ -6,6 +6,9 @@
 //! P-6: reads ahead are bounded and repeated with growing pauses.
 mod adopt;
 mod fetch;
+mod lengths;
+#[cfg(test)]
+mod speed;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -14,13 +17,13 @@ pub(crate) use adopt::in_commits;
 pub use adopt::{Adoption, BucketView, Gap, LostRange, RANGES_PER_COMMIT};
 pub use walk::{Found, Step, Walk};
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
-use futures::StreamExt as _;
+use futures::{FutureExt as _, StreamExt as _};
 use mink_object::ObjectStore;
-use mink_rt::Service;
+use mink_rt::{Service, mutant};
 use mink_types::{ClusterName, ClusterUuid, ObjectId, ObjectKey, WalChain, WalNumber, Witness};
 
 use crate::create::{Created, Creator, Frozen};
@@ -28,6 +31,12 @@ use crate::error::Error;
 use crate::format::{Footer, Header, Nonce, ObjectKind, Sealer, seal};
 use crate::wal::WalConfig;
 use fetch::Read;
+use lengths::Lengths;
+
+/// Objects read at a time where no listing has told how long they are: each may bring 1 MiB.
+const UNLISTED_IN_FLIGHT_MAX: usize = 16;
+/// How far such reads go before the walk looks where it is.
+const UNLISTED_READS: u64 = 64;
 
 /// A takeover to do.
 pub struct Takeover {
@@ -88,6 +97,12 @@ pub struct RecoveredObject {
     pub footer: Arc<Footer>,
 }
 
+/// What the headers behind a number say, see [`Step::Probe`].
+struct Probed {
+    after: WalNumber,
+    highest: Option<WalNumber>,
+}
+
 /// An object that cannot be read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Damaged {
@@ -98,7 +113,8 @@ pub struct Damaged {
 impl Takeover {
     /// Walks the chain to its seal, writing the seal if there is none. May be repeated, also by several takers at once.
     pub async fn run(&self) -> Result<Recovered, Error> {
-        self.check_anchor().await?;
+        let (anchor, mut lengths) = futures::join!(self.check_anchor(), self.lengths(self.trim));
+        anchor?;
         let mut walk = Walk::new(self.trim, self.config.puts_in_flight_max as u64);
         let mut found = Recovered {
             chain: self.chain,
@@ -109,8 +125,7 @@ impl Takeover {
             damaged: Vec::new(),
             highest_witness: Witness::default(),
         };
-        // A chain that is over at once costs one read; as soon as there is data, reads go ahead.
-        let mut ahead = 1;
+        let mut probed = None;
         loop {
             match walk.step() {
                 Step::Done { seal } => {
@@ -120,37 +135,73 @@ impl Takeover {
                     return Ok(found);
                 }
                 Step::Read { number, fresh: false } => {
-                    self.read_ahead(&mut walk, &mut found, number, ahead).await?;
-                    ahead = self.config.reads_in_flight_max;
+                    if lengths.ends_before(number) {
+                        lengths = self.lengths(number).await;
+                    }
+                    probed = self.read_ahead(&mut walk, &mut found, number, &lengths).await?;
                 }
                 Step::Read { number, fresh: true } => {
-                    let read = self.read(number).await?;
+                    let read = self.read(number, None).await?;
                     found.feed(&mut walk, number, read);
                 }
-                Step::Probe { after, last } => walk.probed(self.probe(after, last).await?),
-                Step::WriteSeal { number } => {
-                    ahead = 1;
-                    walk.sealed(self.write_seal(number, &mut found).await?);
-                }
+                Step::Probe { after, last } => match probed.take() {
+                    Some(Probed { after: at, highest }) if at == after => walk.probed(highest),
+                    _ => walk.probed(self.probe(after, last).await?),
+                },
+                Step::WriteSeal { number } => walk.sealed(self.write_seal(number, &mut found).await?),
             }
         }
     }
 
-    /// Reads numbers from `from` on, `ahead` at a time (or just one), and feeds them in order up to the first that is no data.
+    /// Reads numbers from `from` on, many at a time, up to the first that is no data. Where the chain should end by the listing,
+    /// the probe that would come next is sent along.
     async fn read_ahead(
         &self,
         walk: &mut Walk,
         found: &mut Recovered,
         from: WalNumber,
+        lengths: &Lengths,
+    ) -> Result<Option<Probed>, Error> {
+        let most = self.config.reads_in_flight_max;
+        // As far as was listed, and the number behind; else a few, whatever there is.
+        let (last, ends, ahead) = match lengths.last() {
+            Some(last) if last >= from => (last.next(), true, most),
+            None if lengths.are_known() && from == self.trim => (from, true, 1),
+            _ => (WalNumber(from.0.saturating_add(UNLISTED_READS)), false, most.min(UNLISTED_IN_FLIGHT_MAX)),
+        };
+        let reads = self.read_run(walk, found, (from, last), ahead, lengths);
+        if !ends {
+            return reads.await.map(|()| None);
+        }
+        let window = self.config.puts_in_flight_max as u64;
+        let probe = self.probe(last, WalNumber(last.0.saturating_add(window)));
+        let (read, highest) = futures::join!(reads, probe);
+        // A probe that failed is repeated, if it is wanted at all.
+        read.map(|()| highest.ok().map(|highest| Probed { after: last, highest }))
+    }
+
+    /// Reads a run of numbers and feeds them in order. One that must be asked for again and again does not hold up those behind
+    /// it: what came early is kept (an index each, no data).
+    async fn read_run(
+        &self,
+        walk: &mut Walk,
+        found: &mut Recovered,
+        (first, last): (WalNumber, WalNumber),
         ahead: usize,
+        lengths: &Lengths,
     ) -> Result<(), Error> {
-        let last = if ahead == 1 { from.0 } else { u64::MAX };
-        let reads =
-            (from.0..=last).map(WalNumber).map(|number| async move { (number, self.read(number).await) });
-        let mut reads = std::pin::pin!(futures::stream::iter(reads).buffered(ahead));
+        // Boxed: the compiler cannot see that the future of a closure over borrowed things is `Send`.
+        let read = |number| async move { (number, self.read(number, lengths.of(number)).await) }.boxed();
+        let reads = (first.0..=last.0).map(WalNumber).map(read);
+        let mut reads = std::pin::pin!(futures::stream::iter(reads).buffer_unordered(ahead));
+        let (mut early, mut next) = (BTreeMap::new(), first);
         while let Some((number, read)) = reads.next().await {
-            if !found.feed(walk, number, read?) {
-                break;
+            early.insert(number, read);
+            while let Some(read) = early.remove(&next) {
+                if !found.feed(walk, next, read?) {
+                    return Ok(());
+                }
+                next = next.next();
             }
         }
         Ok(())
@@ -170,6 +221,9 @@ impl Takeover {
 
     /// Creates the seal; false if something else lies there. Its bytes are frozen like those of any number.
     async fn write_seal(&self, number: WalNumber, found: &mut Recovered) -> Result<bool, Error> {
+        if mutant("no-seal") {
+            return Ok(true);
+        }
         let header = Header {
             kind: ObjectKind::Seal { by: Sealer { chain: self.me } },
             cluster: self.uuid,
@@ -180,12 +234,7 @@ impl Takeover {
             durable_through: None,
         };
         let id = ObjectId::Wal { chain: self.chain, number };
-        let creator = Creator {
-            service: self.service.clone(),
-            store: Arc::clone(&self.store),
-            config: Arc::clone(&self.config),
-            repeats: Arc::new(AtomicU64::new(0)),
-        };
+        let creator = Creator::new(self.service.clone(), Arc::clone(&self.store), Arc::clone(&self.config));
         let key = ObjectKey::object(&self.cluster, id);
         let frozen = Frozen { id, key, payload: seal(&header).payload, nonce: header.nonce };
         // Until it is known whose object lies there nothing may be opened; the caller may give up by dropping this.

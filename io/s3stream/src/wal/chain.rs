@@ -7,6 +7,7 @@
 //! durable: that is how far a takeover must look for the proof of a lost object.
 use std::collections::VecDeque;
 
+use mink_rt::mutant;
 use mink_types::WalNumber;
 
 /// The writer's end of a chain; `T` is what waits for a number to be durable.
@@ -61,6 +62,9 @@ impl<T> Chain<T> {
         let slot = number.0.checked_sub(self.durable_below).and_then(|at| usize::try_from(at).ok());
         if let Some(slot) = slot.and_then(|at| self.slots.get_mut(at)) {
             slot.created = true;
+        }
+        if mutant("ack-out-of-order") {
+            self.slots.iter_mut().take(slot.map_or(0, |at| at + 1)).for_each(|slot| slot.created = true);
         }
         let mut durable = Vec::new();
         while self.slots.front().is_some_and(|slot| slot.created) {

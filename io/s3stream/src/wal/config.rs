@@ -18,11 +18,16 @@ pub struct WalConfig {
     pub batch_bytes: u64,
     /// Longest WAL or stream object, in bytes; at most 64 MiB, which is one PUT.
     pub object_bytes_max: u64,
+    /// Longest chunk that the shards push, in bytes of entries; less than [`crate::CHUNK_BYTES_MAX`] allows shorter objects.
+    pub chunk_bytes_max: u64,
     /// PUTs of WAL objects in flight. A takeover looks so far ahead for the proof of a lost object, so all nodes of a
     /// cluster must use the same.
     pub puts_in_flight_max: usize,
     /// Average of WAL PUTs per second, with bursts of as many (`wal.puts-per-second`); none has no bound.
     pub puts_per_second: Option<u32>,
+    /// Whether a WAL PUT that is much later than the recent ones is sent a second time. Of no use where PUTs are not requests
+    /// of their own: a disk that stalls gets no faster by a second write.
+    pub hedge_puts: bool,
     /// Chunks of one shard that may wait in its lane.
     pub lane_chunks: usize,
     /// Bytes that the writer takes out of the lanes before they are cut.
@@ -43,7 +48,8 @@ pub struct WalConfig {
     /// First and longest pause between attempts; doubled in between, with up to a quarter of jitter.
     pub retry_pause_first: Duration,
     pub retry_pause_max: Duration,
-    /// Attempts of one read during a takeover, and reads at a time.
+    /// Attempts of one read during a takeover, and objects read at a time: 256 KiB of each at most where their lengths are
+    /// known.
     pub read_attempts_max: u32,
     pub reads_in_flight_max: usize,
 }
@@ -61,8 +67,10 @@ impl Default for WalConfig {
             linger: Duration::from_millis(50),
             batch_bytes: 8 << 20,
             object_bytes_max: PUT_BYTES_MAX,
+            chunk_bytes_max: CHUNK_BYTES_MAX as u64,
             puts_in_flight_max: 16,
             puts_per_second: Some(20),
+            hedge_puts: true,
             lane_chunks: 4,
             waiting_bytes_max: 64 << 20,
             untrimmed_bytes_max: 256 << 20,
@@ -75,7 +83,7 @@ impl Default for WalConfig {
             retry_pause_first: Duration::from_millis(20),
             retry_pause_max: Duration::from_secs(2),
             read_attempts_max: 60,
-            reads_in_flight_max: 16,
+            reads_in_flight_max: 128,
         }
     }
 }
@@ -83,10 +91,10 @@ impl Default for WalConfig {
 impl WalConfig {
     /// Checks the settings against each other.
     pub fn check(&self) -> Result<(), WalConfigError> {
-        let largest_chunk = encoded_bytes(CHUNK_ENTRIES_MAX, CHUNK_BYTES_MAX as u64);
+        let largest_chunk = encoded_bytes(CHUNK_ENTRIES_MAX, self.chunk_bytes_max);
         let checks = [
             (self.object_bytes_max <= PUT_BYTES_MAX, "an object must fit into one PUT of 64 MiB"),
-            (self.object_bytes_max >= largest_chunk, "an object must hold the longest chunk (56 MiB)"),
+            (self.object_bytes_max >= largest_chunk, "an object must hold the longest chunk and its index"),
             (
                 self.batch_bytes > 0 && self.batch_bytes <= self.object_bytes_max,
                 "wal-batch-bytes must be 1 to 64 MiB",

@@ -10,8 +10,14 @@ mod budget;
 mod chain;
 mod config;
 mod cut;
+#[cfg(test)]
+mod hedged;
 mod jobs;
 mod lane;
+#[cfg(test)]
+mod outage;
+#[cfg(test)]
+mod requests;
 #[cfg(test)]
 mod tests;
 mod waiting;
@@ -31,6 +37,7 @@ use mink_rt::{Service, Task};
 use mink_types::{BucketId, ClusterName, ClusterUuid, ObjectId, WalChain, WalNumber, Witness};
 
 use crate::commit::{Commits, OpenedBucket, ProducerFold};
+use crate::flush::Flusher;
 use crate::flush::book::Book;
 use crate::format::Sealer;
 
@@ -134,6 +141,9 @@ pub struct WalStats {
     pub full: bool,
     /// Attempts of PUTs beyond the first of their object, stream objects included.
     pub repeats: u64,
+    /// Second PUTs of WAL objects whose first was late, and how many of them ended first.
+    pub hedges: u64,
+    pub hedges_won: u64,
     /// Commits applied and refused.
     pub flushes: u64,
     pub refusals: u64,
@@ -147,6 +157,8 @@ pub struct Wal {
     end: Shared<oneshot::Receiver<WalEnd>>,
     stats: Arc<Mutex<WalStats>>,
     book: Arc<Book>,
+    /// What compaction shares with the flusher: above all the counter of stream objects.
+    flusher: Arc<Flusher>,
     /// The writer's task; whoever waits for the end of the WAL waits through `end`, which it sends last.
     _task: Arc<Task>,
 }
@@ -168,12 +180,18 @@ impl Wal {
         let book = Arc::new(Book::default());
         let service = parts.service.clone();
         let writer = writer::Writer::new(parts, controls, chunks, Arc::clone(&stats), Arc::clone(&book));
+        let flusher = writer.flusher();
         let task = service.spawn("wal-writer", async move {
             let end = writer.run().await;
             // Nobody listens any more when all handles are gone.
             drop(tell_end.send(end));
         });
-        Ok(Wal { control, lane, end: end.shared(), stats, book, _task: Arc::new(task) })
+        Ok(Wal { control, lane, end: end.shared(), stats, book, flusher, _task: Arc::new(task) })
+    }
+
+    /// Who writes this incarnation's stream objects.
+    pub(crate) fn flusher(&self) -> Arc<Flusher> {
+        Arc::clone(&self.flusher)
     }
 
     /// A lane for one more shard.

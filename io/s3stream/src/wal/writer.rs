@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::channel::mpsc;
 use futures::future::{BoxFuture, FutureExt as _};
 use futures::stream::StreamExt as _;
-use mink_rt::{Instant, Service, fail_point};
+use mink_rt::{Instant, Service, fail_point, mutant};
 use mink_types::{ClusterName, ClusterUuid, ObjectId, ObjectKey, WalChain, WalNumber, Witness};
 
 use super::behind::{Behind, FlushDue, Untrimmed};
@@ -75,6 +75,8 @@ pub(super) struct Writer {
 
     waiting: Waiting,
     budget: PutBudget,
+    /// Hedges that the budget has paid for.
+    hedges_paid: u64,
     chain: Chain<Flying>,
     behind: Behind,
     untrimmed_bytes: u64,
@@ -94,13 +96,10 @@ impl Writer {
         book: Arc<Book>,
     ) -> Writer {
         let config = Arc::new(parts.config);
-        let creator = |store| Creator {
-            service: parts.service.clone(),
-            store,
-            config: Arc::clone(&config),
-            repeats: Arc::new(AtomicU64::new(0)),
-        };
-        let wal = creator(parts.wal_store);
+        let creator = |store| Creator::new(parts.service.clone(), store, Arc::clone(&config));
+        // An ack waits for a WAL object; nobody waits for a stream object.
+        let hedges = config.hedge_puts.then(Arc::default);
+        let wal = Creator { hedges, ..creator(parts.wal_store) };
         let stream = Creator { repeats: Arc::clone(&wal.repeats), ..creator(parts.stream_store) };
         let flusher = Flusher {
             creator: stream,
@@ -127,6 +126,7 @@ impl Writer {
             shared_stats,
             waiting: Waiting::default(),
             budget: PutBudget::new(config.puts_per_second),
+            hedges_paid: 0,
             chain: Chain::new(),
             behind: Behind::new(Arc::clone(&config)),
             untrimmed_bytes: 0,
@@ -137,6 +137,10 @@ impl Writer {
             service: parts.service,
             config,
         }
+    }
+
+    pub(super) fn flusher(&self) -> Arc<Flusher> {
+        Arc::clone(&self.flusher)
     }
 
     pub(super) async fn run(mut self) -> WalEnd {
@@ -233,6 +237,7 @@ impl Writer {
 
     /// Cuts all that is due; when the next will be.
     fn cut_due(&mut self) -> Option<Instant> {
+        self.pay_hedges();
         loop {
             let (chunks, next_bytes) = self.waiting.next_object(self.config.object_bytes_max);
             let view = CutView {
@@ -256,6 +261,14 @@ impl Writer {
         }
     }
 
+    /// A hedge is not held back by the budget (it would be of no use later), but it is on the bill: the next cut waits for it.
+    fn pay_hedges(&mut self) {
+        let sent = self.creator.hedges.as_ref().map_or(0, |hedges| hedges.sent());
+        let now = self.service.now();
+        (self.hedges_paid..sent).for_each(|_| self.budget.spend(now));
+        self.hedges_paid = sent;
+    }
+
     fn untrimmed_objects(&self) -> usize {
         self.behind.len() + self.chain.in_flight()
     }
@@ -270,7 +283,11 @@ impl Writer {
         self.untrimmed_bytes += bytes;
         self.bytes_cut += bytes;
         let object = Untrimmed { entries: Arc::clone(&entries), bytes, data_bytes: cutting.data_bytes };
-        let number = self.chain.freeze(Flying { object, done: cutting.done });
+        let mut done = cutting.done;
+        if mutant("ack-before-durable") {
+            done.drain(..).for_each(|completion| completion.tell(ChunkEnd::Durable));
+        }
+        let number = self.chain.freeze(Flying { object, done });
         debug_assert_eq!(number.0, header.number);
         let (creator, key) = (self.creator.clone(), ObjectKey::object(&self.cluster, header.object()));
         self.jobs.start("wal-put", async move {
@@ -333,6 +350,17 @@ impl Writer {
             FlushDue::At(at) => Some(at),
             FlushDue::Now(work) => {
                 debug_assert_eq!(work.trim, self.chain.durable_below());
+                if mutant("trim-before-commit") {
+                    let (store, cluster, chain) =
+                        (Arc::clone(&self.creator.store), self.cluster.clone(), self.chain_id);
+                    let numbers = 0..work.trim.0.saturating_sub(1);
+                    self.jobs.start("wal-trim", async move {
+                        JobEnd::Deleted {
+                            below: 0,
+                            all: trim::delete(store.as_ref(), &cluster, chain, numbers).await,
+                        }
+                    });
+                }
                 let flusher = Arc::clone(&self.flusher);
                 self.jobs.start("wal-flush", async move { JobEnd::Flushed(flusher.flush(work).await) });
                 None
@@ -411,6 +439,8 @@ impl Writer {
             untrimmed_bytes: self.untrimmed_bytes,
             full: self.full,
             repeats: self.creator.repeats.load(Ordering::Relaxed),
+            hedges: self.hedges_paid,
+            hedges_won: self.creator.hedges.as_ref().map_or(0, |hedges| hedges.won()),
             flushes,
             refusals,
         };

@@ -262,3 +262,17 @@ fn acks_are_timed_from_their_offset_and_what_is_never_acked_is_not_counted() {
         assert!(acks.sum() >= Duration::from_millis(60), "{acks:?}");
     });
 }
+
+#[test]
+fn i7_without_the_lease_what_is_remembered_of_producers_refuses_nothing_for_good() {
+    sim(|rig| async move {
+        let bucket = rig.open(0).await;
+        // A successor may have taken what comes between.
+        rig.runtime.service().sleep(Duration::from_hours(1)).await;
+        assert_eq!(rig.refused(bucket, stamped(1, 7, 5)).await, AppendError::NotOwner { bucket });
+        rig.lease().await;
+        rig.settle().await;
+        let told = rig.refused(bucket, stamped(1, 7, 5)).await;
+        assert!(matches!(told, AppendError::OutOfOrder { .. }), "{told}");
+    });
+}

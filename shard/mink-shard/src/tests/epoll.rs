@@ -9,7 +9,7 @@ use mink_record::kafka::BatchHeader;
 use mink_router::{Append, BytePermits, ShardIndex, append_reply, reply, shard_of};
 use mink_rt::{CoresConfig, EpollRuntime, Runtime, ServiceConfig};
 use mink_types::*;
-use s3stream::{CommitEnd, Commits, CommitsStopped, StreamCommit, Wal, WalConfig, WalParts};
+use s3stream::{CommitEnd, Commits, CommitsStopped, StreamCommit, StreamRewrite, Wal, WalConfig, WalParts};
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -26,6 +26,10 @@ impl Commits for Applied {
     async fn commit(&self, _: StreamCommit) -> Result<CommitEnd, CommitsStopped> {
         Ok(CommitEnd::Applied)
     }
+
+    async fn rewrite(&self, rewrite: StreamRewrite) -> Result<CommitEnd, CommitsStopped> {
+        panic!("nothing is compacted: {rewrite:?}")
+    }
 }
 
 #[derive(Debug)]
@@ -34,6 +38,7 @@ struct NoObjects;
 impl ObjectReads for NoObjects {
     fn read(
         &self,
+        _: LogIndex,
         read: s3stream::ReadRequest,
     ) -> futures::future::BoxFuture<'static, Result<Vec<bytes::Bytes>, ObjectReadError>> {
         async move { panic!("nothing is flushed: {read:?}") }.boxed()
@@ -41,6 +46,7 @@ impl ObjectReads for NoObjects {
 
     fn find(
         &self,
+        _: LogIndex,
         find: ObjectFind,
     ) -> futures::future::BoxFuture<'static, Result<Option<bytes::Bytes>, ObjectReadError>> {
         async move { panic!("nothing is flushed: {find:?}") }.boxed()

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use mink_rt::Runtime;
-use mink_types::ObjectId;
+use mink_types::{LogIndex, ObjectId};
 use s3stream::{Entry, LaneClosed, ReadRequest};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -144,7 +144,11 @@ impl Objects {
 }
 
 impl ObjectReads for Objects {
-    fn read(&self, read: ReadRequest) -> BoxFuture<'static, Result<Vec<Bytes>, ObjectReadError>> {
+    fn read(
+        &self,
+        _: LogIndex,
+        read: ReadRequest,
+    ) -> BoxFuture<'static, Result<Vec<Bytes>, ObjectReadError>> {
         let objects = self.clone();
         async move {
             objects.wait().await;
@@ -170,7 +174,11 @@ impl ObjectReads for Objects {
         .boxed()
     }
 
-    fn find(&self, find: ObjectFind) -> BoxFuture<'static, Result<Option<Bytes>, ObjectReadError>> {
+    fn find(
+        &self,
+        _: LogIndex,
+        find: ObjectFind,
+    ) -> BoxFuture<'static, Result<Option<Bytes>, ObjectReadError>> {
         let objects = self.clone();
         async move {
             objects.wait().await;

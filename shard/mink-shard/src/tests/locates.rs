@@ -16,7 +16,7 @@ async fn found(rig: &Rig, bucket: BucketId, position: Position) -> Option<i64> {
 }
 
 async fn by_time(rig: &Rig, bucket: BucketId, time: i64) -> Option<i64> {
-    found(rig, bucket, Position::AtOrAfter(Timestamp(time))).await
+    found(rig, bucket, Position::at_or_after(Timestamp(time))).await
 }
 
 #[test]
@@ -61,4 +61,42 @@ fn i3_what_is_not_durable_is_not_found() {
         assert_eq!(by_time(&rig, bucket, 15).await, Some(1));
         assert_eq!(found(&rig, bucket, Position::MaxTimestamp).await, Some(1));
     });
+}
+
+#[test]
+fn k_15_a_search_goes_on_behind_a_batch_in_objects_and_tail() {
+    sim_with(
+        |mut config| {
+            config.tail_bytes = 0;
+            config
+        },
+        |rig| async move {
+            let bucket = rig.open(0).await;
+            let times = [50, 60, 10, 70, 20, 80];
+            let entries = rig.stored(bucket, &times.map(|time| batch_at(2, time))).await;
+            rig.committed(&entries[..2]).await;
+            rig.committed(&entries[2..4]).await;
+            assert_eq!(rig.stats().await.tail_batches, 2);
+            let behind = |time, from| {
+                let rig = &rig;
+                async move {
+                    let position = Position::AtOrAfter { time: Timestamp(time), from: Offset(from) };
+                    found(rig, bucket, position).await
+                }
+            };
+            // Batches lie at 0, 2, 4 and so on; one that ends at `from` is passed over, one that holds it is not.
+            for (from, expected) in [
+                (0, Some(0)),
+                (1, Some(0)),
+                (2, Some(2)),
+                (4, Some(6)),
+                (7, Some(6)),
+                (8, Some(10)),
+                (12, None),
+                (u64::MAX, None),
+            ] {
+                assert_eq!(behind(50, from).await, expected, "behind {from}");
+            }
+        },
+    );
 }

@@ -126,6 +126,26 @@ fn i20_committed_batches_leave_the_tail_beyond_the_budget_and_are_read_from_obje
 }
 
 #[test]
+fn i3_objects_show_nothing_beyond_the_high_watermark() {
+    sim_with(nothing_in_memory, |rig| async move {
+        let bucket = rig.open(0).await;
+        let mut entries = rig.stored(bucket, &[batch(2)]).await;
+        // The commit is in the view before the word that the second chunk is durable has come.
+        let (_, ticket) = rig.ordered(bucket, batch(3)).await;
+        let (new, told) = rig.chunk().await;
+        entries.extend(new);
+        rig.committed(&entries).await;
+        let answer = rig.read(bucket, 0).await.expect("readable");
+        assert_eq!((bases(&answer.batches), answer.high_watermark), (vec![0], Offset(2)));
+        assert_eq!(rig.objects.reads(), 1);
+        told(ChunkEnd::Durable);
+        ticket.durable().await.expect("durable");
+        let answer = rig.read(bucket, 0).await.expect("readable");
+        assert_eq!((bases(&answer.batches), answer.high_watermark), (vec![0, 2], Offset(5)));
+    });
+}
+
+#[test]
 fn within_the_budget_nothing_is_read_from_the_store() {
     sim(|rig| async move {
         let bucket = rig.open(0).await;

@@ -11,8 +11,8 @@ use mink_router::ShardIndex;
 use mink_rt::{Runtime, SimConfig, simulate};
 use mink_types::*;
 use s3stream::{
-    CommitEnd, Commits, CommitsStopped, ObjectRange, Reader, ReaderParts, StreamCommit, Wal, WalConfig,
-    WalParts,
+    CommitEnd, Commits, CommitsStopped, ObjectRange, Reader, ReaderParts, StreamCommit, StreamRewrite, Wal,
+    WalConfig, WalParts,
 };
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -48,6 +48,10 @@ impl Commits for Log {
         log.run(&Command::Commit { by: me, source: me, objects, trim: commit.trim });
         Ok(CommitEnd::Applied)
     }
+
+    async fn rewrite(&self, rewrite: StreamRewrite) -> Result<CommitEnd, CommitsStopped> {
+        panic!("nothing is compacted: {rewrite:?}")
+    }
 }
 
 impl Log {
@@ -64,6 +68,7 @@ impl Log {
                 object: place.object,
                 range,
                 max_timestamp: place.max_timestamp,
+                bytes: place.bytes,
                 length: object.length,
                 footer_length: object.footer_length,
                 checksum: object.checksum,
@@ -106,6 +111,7 @@ fn start(runtime: Arc<dyn Runtime>) -> Node {
         stream_store: store,
         cluster,
         footer_cache_bytes: 1 << 20,
+        block_cache_bytes: 16 << 20,
         get_timeout: Duration::from_secs(5),
     });
     let objects = Objects::new(&runtime);

@@ -1,0 +1,135 @@
+//! Topics that were written, flushed and let alone: what each leaves in memory.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use mink_kafka_wire::Records;
+use mink_kafka_wire::messages::create_topics::{CreatableTopic, CreateTopicsRequest};
+use mink_kafka_wire::messages::produce::{PartitionProduceData, ProduceRequest, TopicProduceData};
+use mink_record::kafka::ProducerStamp;
+use mink_testkit::http;
+use mink_testkit::node::Node;
+
+use super::{metric, parts, resident, whole};
+use crate::setup::{self, Folder, until};
+use crate::wire::{SOON, Wire, batch, values};
+
+/// Most bytes of one topic by the node's own count: what a node is planned by.
+const COUNTED_BYTES_MAX: u64 = 2048;
+/// Most resident bytes of one topic above the same node without topics. What is beyond the count lies free between small things that
+/// the allocator cannot give back.
+const RESIDENT_BYTES_MAX: u64 = 5 << 10;
+/// What the first load of its kind leaves behind, however many topics: pages of code and of the database, a chunk for each shard.
+const FIRST_USE_KIB: u64 = 12 << 10;
+/// Topics in one request, and batches of each.
+const AT_ONCE: usize = 500;
+const BATCHES: i32 = 10;
+/// Buckets let go of their tails when nobody wrote or read them for half a minute.
+const REST_WITHIN: Duration = Duration::from_mins(2);
+
+fn name(number: usize) -> String {
+    format!("orders-of-shop-{number:05}")
+}
+
+async fn create(wire: &mut Wire, numbers: std::ops::Range<usize>) {
+    let topics = numbers.map(|number| CreatableTopic {
+        name: name(number).into(),
+        num_partitions: 1,
+        replication_factor: 1,
+        ..CreatableTopic::default()
+    });
+    let request = CreateTopicsRequest {
+        topics: topics.collect(),
+        timeout_ms: 60_000,
+        ..CreateTopicsRequest::default()
+    };
+    let answer = wire.call(7, &request).await.unwrap();
+    assert!(answer.topics.iter().all(|topic| topic.error_code == 0), "{:?}", answer.topics.first());
+}
+
+/// One batch into each of these topics; whether all were taken.
+async fn produce(wire: &mut Wire, numbers: std::ops::Range<usize>, records: &Bytes) -> bool {
+    let topics = numbers.map(|number| TopicProduceData {
+        name: name(number).into(),
+        partition_data: vec![PartitionProduceData {
+            index: 0,
+            records: Some(Records::from(records.clone())),
+        }],
+        ..TopicProduceData::default()
+    });
+    let request = ProduceRequest {
+        acks: -1,
+        timeout_ms: 60_000,
+        topic_data: topics.collect(),
+        ..ProduceRequest::default()
+    };
+    let answer = wire.call(9, &request).await.unwrap();
+    answer.responses.iter().flat_map(|topic| &topic.partition_responses).all(|part| part.error_code == 0)
+}
+
+/// Bytes of metadata and of buckets' state by the node's count.
+async fn metadata(node: &Node) -> u64 {
+    let answer = http::get(node.http(), "/metrics").await.unwrap();
+    whole(answer.metric("mink_memory_bytes{part=\"metadata\"}").expect("told"))
+}
+
+#[tokio::test]
+async fn i20_a_topic_at_rest_takes_two_kilobytes() {
+    let topics = if setup::is_long() { 10_000 } else { 2_000 };
+    let folder = Folder::new();
+    let config = setup::node(&folder).flag("--memory", "512MiB").flag("--wal-flush-age", "2s");
+    let mut node = config.start().await.unwrap();
+    let mut wire = Wire::connect(node.kafka()).await;
+    let (id, epoch) = wire.init_producer().await;
+    // Whatever is made at first use is made before the baseline.
+    wire.create_topic("first", 1).await;
+    wire.produce("first", 0, &batch(["x".repeat(1 << 16)], None)).await;
+    setup::flushed(node.http(), SOON).await;
+    let before = resident(&mut node);
+    let chunks: Vec<_> =
+        (0..topics).step_by(AT_ONCE).map(|from| from..(from + AT_ONCE).min(topics)).collect();
+    for numbers in &chunks {
+        create(&mut wire, numbers.clone()).await;
+    }
+    let created = resident(&mut node);
+    for sequence in 0..BATCHES {
+        let stamp = ProducerStamp { id, epoch, base_sequence: sequence };
+        let records = batch(values("order", 0..1), Some(stamp));
+        for numbers in &chunks {
+            // Buckets open a moment after their tables are made; a repeat is stored once (I6).
+            let mut taken = false;
+            for _ in 0..100 {
+                taken = produce(&mut wire, numbers.clone(), &records).await;
+                if taken {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            assert!(taken, "batch {sequence} of topics {numbers:?}");
+        }
+    }
+    let produced = resident(&mut node);
+    setup::flushed(node.http(), SOON).await;
+    let flushed = resident(&mut node);
+    until("the buckets rest", REST_WITHIN, || async {
+        (metric(&node, "mink_log_tail_batches").await == 0).then_some(())
+    })
+    .await;
+    let rested = resident(&mut node);
+    let grown = rested.saturating_sub(before);
+    let each = (grown << 10) / topics as u64;
+    let counted = metadata(&node).await / topics as u64;
+    println!(
+        "{topics} topics: {each} bytes each, {counted} counted; resident {before} KiB before, {created} created, {produced} produced, {flushed} flushed, {rested} at rest; {}",
+        parts(&node).await
+    );
+    assert!(counted <= COUNTED_BYTES_MAX, "{counted} bytes counted for each of {topics} topics");
+    let allowed = FIRST_USE_KIB + ((topics as u64 * RESIDENT_BYTES_MAX) >> 10);
+    assert!(grown <= allowed, "{grown} KiB for {topics} topics, {allowed} allowed");
+    // They are all there.
+    for number in [0, topics / 2, topics - 1] {
+        let read = wire.read_all(&name(number), 0).await;
+        assert_eq!(read.len(), usize::try_from(BATCHES).unwrap(), "{}", name(number));
+    }
+    node.stop(SOON).await.unwrap();
+}

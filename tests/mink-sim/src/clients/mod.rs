@@ -1,0 +1,51 @@
+//! The clients of a history: producers as Kafka's are, readers at the tail and from the start, an administrator.
+//!
+//! Lives on: the simulation's thread, outside every node's process.
+//! Invariants: a client tells the history what it was told, when it was told.
+pub(crate) mod admin;
+pub(crate) mod producer;
+pub(crate) mod reader;
+
+use crate::machine::Site;
+use mink_types::BucketId;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What clients share.
+#[derive(Clone, Debug)]
+pub(crate) struct Clients {
+    pub(crate) site: Site,
+    /// Buckets of tables that live; producers and readers of others end.
+    buckets: Arc<Mutex<BTreeSet<BucketId>>>,
+    stopping: Arc<AtomicBool>,
+}
+
+impl Clients {
+    pub(crate) fn new(site: &Site) -> Clients {
+        Clients { site: site.clone(), buckets: Arc::default(), stopping: Arc::default() }
+    }
+
+    pub(crate) fn buckets(&self) -> MutexGuard<'_, BTreeSet<BucketId>> {
+        self.buckets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A bucket of a table that lives.
+    pub(crate) fn some_bucket(&self) -> Option<BucketId> {
+        let buckets = self.buckets();
+        buckets.iter().nth(self.site.dice.index(buckets.len())).copied()
+    }
+
+    pub(crate) fn lives(&self, bucket: BucketId) -> bool {
+        self.buckets().contains(&bucket)
+    }
+
+    /// Nothing new is begun from here on.
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+}

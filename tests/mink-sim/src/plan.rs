@@ -1,0 +1,84 @@
+//! What one history looks like: sizes, times and how bad the weather gets, drawn from the seed.
+//!
+//! Lives on: anywhere.
+use crate::dice::Dice;
+use mink_node::CompactionConfig;
+use mink_types::Limits;
+use s3stream::WalConfig;
+use std::time::Duration;
+
+/// The shape of a history.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    /// How long clients and nature are at work, in virtual time.
+    pub(crate) duration: Duration,
+    pub(crate) shards: usize,
+    pub(crate) tables: u64,
+    pub(crate) buckets: u32,
+    pub(crate) idempotent: u64,
+    pub(crate) plain: u64,
+    pub(crate) readers: u64,
+    /// Largest record in bytes.
+    pub(crate) record_bytes: u64,
+    /// Pause between two batches of a producer, at most.
+    pub(crate) pause: Duration,
+    pub(crate) wal: WalConfig,
+    pub(crate) limits: Limits,
+    pub(crate) lease_ttl: Duration,
+    pub(crate) tail_bytes: u64,
+    pub(crate) footer_cache_bytes: usize,
+    pub(crate) block_cache_bytes: usize,
+    pub(crate) compaction: CompactionConfig,
+    pub(crate) deletion_grace: Duration,
+    /// How far a boot-time clock may go wrong.
+    pub(crate) drift_ppm: u64,
+    /// Pause between two blows of nature, at most.
+    pub(crate) blows: Duration,
+    /// Percentage of requests with a fault, when the weather is bad.
+    pub(crate) faults: u64,
+}
+
+impl Plan {
+    /// The shape that the seed gives.
+    pub(crate) fn draw(dice: &Dice, duration: Duration) -> Plan {
+        let ms = Duration::from_millis;
+        let wal = WalConfig {
+            linger: dice.pick(&[ms(5), ms(50)]).unwrap_or(ms(5)),
+            batch_bytes: 64 << 10,
+            puts_in_flight_max: dice.pick(&[2, 4, 8]).unwrap_or(4),
+            puts_per_second: dice.pick(&[None, Some(20)]).unwrap_or(None),
+            untrimmed_objects_max: dice.pick(&[8, 32, 512]).unwrap_or(32),
+            flush_age: dice.pick(&[ms(300), ms(1_500), ms(10_000)]).unwrap_or(ms(1_500)),
+            flush_bytes: 64 << 10,
+            own_object_bytes: 16 << 10,
+            put_timeout: ms(2_000),
+            get_timeout: ms(2_000),
+            ..WalConfig::default()
+        };
+        Plan {
+            duration,
+            shards: dice.pick(&[1, 2]).unwrap_or(1),
+            tables: 1 + dice.below(3),
+            buckets: dice.pick(&[1, 1, 2, 3]).unwrap_or(1),
+            idempotent: 1 + dice.below(4),
+            plain: dice.below(2),
+            readers: 1 + dice.below(2),
+            record_bytes: dice.pick(&[20, 200, 2_000]).unwrap_or(200),
+            pause: dice.pick(&[ms(30), ms(150), ms(600)]).unwrap_or(ms(100)),
+            wal,
+            limits: Limits::default(),
+            lease_ttl: ms(3_000),
+            tail_bytes: dice.pick(&[128 << 10, 512 << 10, 4 << 20]).unwrap_or(512 << 10),
+            footer_cache_bytes: dice.pick(&[4 << 10, 64 << 10]).unwrap_or(64 << 10),
+            block_cache_bytes: dice.pick(&[16 << 10, 1 << 20]).unwrap_or(1 << 20),
+            compaction: CompactionConfig {
+                bytes_per_second: dice.pick(&[0, 256 << 10, 64 << 20]).unwrap_or(0),
+                window_bytes: CompactionConfig::WINDOW_BYTES_MIN,
+            },
+            deletion_grace: Duration::from_secs(20),
+            drift_ppm: dice.pick(&[0, 500, 10_000]).unwrap_or(0),
+            blows: dice.pick(&[ms(4_000), ms(10_000), ms(25_000)]).unwrap_or(ms(10_000)),
+            faults: dice.pick(&[0, 3, 15]).unwrap_or(3),
+        }
+    }
+}
