@@ -71,7 +71,9 @@ async fn i20_the_bound_holds_under_load() {
     let lasts = Duration::from_secs(if setup::is_long() { 120 } else { 20 });
     let folder = Folder::new();
     let config = setup::node(&folder).flag("--memory", &format!("{MEMORY_MIB}MiB")).flag("--shards", "2");
-    let mut node = config.allow_line("write_deadline").start().await.unwrap();
+    // Forty clients share two cores with the node: how long its tasks take is not what is asked here.
+    let config = config.allow_line("write_deadline").allow_line("task blocks its core");
+    let mut node = config.start().await.unwrap();
     Wire::connect(node.kafka()).await.create_topic(TOPIC, PARTITIONS).await;
     Wire::connect(node.kafka()).await.produce(TOPIC, 0, &large_batch(BYTES)).await;
     let before = resident(&mut node);
