@@ -74,7 +74,7 @@ async fn metadata(node: &Node) -> u64 {
 }
 
 #[tokio::test]
-async fn i20_a_topic_at_rest_takes_two_kilobytes() {
+async fn i20_a_topic_at_rest_takes_a_few_kilobytes() {
     let topics = if setup::is_long() { 10_000 } else { 2_000 };
     let folder = Folder::new();
     let config = setup::node(&folder).flag("--memory", "512MiB").flag("--wal-flush-age", "2s");
