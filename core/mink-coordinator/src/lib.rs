@@ -9,6 +9,7 @@
 
 mod compaction;
 mod garbage;
+mod heartbeats;
 mod placement;
 mod plan;
 mod retention;
@@ -16,11 +17,13 @@ mod retention_clock;
 
 pub use compaction::{CompactionCause, CompactionJob, CompactionPolicy, Move, compaction};
 pub use garbage::{Keep, Sweep, wal_floor};
+pub use heartbeats::{Beating, Heartbeats, Look, Silence};
 pub use placement::live_nodes;
 pub use plan::{
     DELETE_OBJECTS_MAX, Facts, OPEN_BUCKETS_MAX, Step, Takeover, garbage, plan, sweep_again, takeover,
+    takeovers,
 };
-pub use retention::{Expiry, expired_start, expiry};
+pub use retention::{Expiry, expired_start, expiry, producers_expire};
 pub use retention_clock::RetentionClock;
 
 #[cfg(test)]

@@ -60,21 +60,32 @@ pub struct Takeover {
 
 /// What `me` should do now. Empty for an incarnation that may not act.
 pub fn plan(view: &State, me: Incarnation, facts: &Facts) -> Vec<Step> {
-    let Some(own) = view.incarnation(me).filter(|own| !own.fenced) else {
+    if view.incarnation(me).is_none_or(|own| own.fenced) {
         return Vec::new();
-    };
-    let nodes = live_nodes(view, &facts.expired);
-    let mut steps = Vec::new();
-    for (id, state) in view.incarnations() {
-        let due = due(id, state, me, own.node(), facts) || (state.fenced && view.hangs(id));
-        if due && id != me && (heir(view, &nodes, id) == Some(me) || predecessor(id, state, me, own.node())) {
-            steps.extend(takeover(view, id).map(Step::TakeOver));
-        }
     }
+    let mut steps: Vec<Step> = takeovers(view, me, facts).into_iter().map(Step::TakeOver).collect();
+    let nodes = live_nodes(view, &facts.expired);
     let free = free_share(view, &nodes, me);
     steps.extend(free.chunks(OPEN_BUCKETS_MAX).map(|buckets| Step::Open { buckets: buckets.to_vec() }));
     steps.extend(garbage(view, me, facts));
     steps
+}
+
+/// The part of [`plan`] that takes chains over: its own node's earlier lives, and those that fall to `me` of the others that have
+/// expired, or are fenced and still have buckets.
+pub fn takeovers(view: &State, me: Incarnation, facts: &Facts) -> Vec<Takeover> {
+    let Some(own) = view.incarnation(me).filter(|own| !own.fenced) else {
+        return Vec::new();
+    };
+    let nodes = live_nodes(view, &facts.expired);
+    let mut chains = Vec::new();
+    for (id, state) in view.incarnations().filter(|(id, _)| *id != me) {
+        let due = due(id, state, me, own.node(), facts) || (state.fenced && view.hangs(id));
+        if due && (heir(view, &nodes, id) == Some(me) || predecessor(id, state, me, own.node())) {
+            chains.extend(takeover(view, id));
+        }
+    }
+    chains
 }
 
 /// The part of [`plan`] that deletes: what the collector goes by, who need not look at every bucket.

@@ -1,9 +1,9 @@
-//! What a bucket's log may forget by age and by size, and when to look again.
+//! What a bucket's log may forget by age and by size, when to look again, and when it may forget its producers at last.
 //!
 //! Lives on: anywhere (pure).
 //! Invariants: goes by commit times alone, and by whole ranges; P-9: a range of unknown time is young, unless one behind it is old, for
 //! then it is older still; P-12: only ranges of the metadata count, each once, whatever was tried to be uploaded; what is not committed
-//! is never dropped.
+//! is never dropped; I6: producers are known for as long as they are anywhere, however short a log's records are kept.
 use mink_metadata::Bucket;
 use mink_types::{CommitTime, Offset, TableOptions};
 
@@ -20,12 +20,13 @@ pub struct Expiry {
 /// `table.log.ttl`, and those beyond `table.log.retention-bytes`.
 pub fn expiry(bucket: &Bucket, options: &TableOptions, now: CommitTime) -> Expiry {
     // Nothing is summed up where nothing is bounded: most buckets have no bound by size.
+    let ranges = || bucket.ranges_from(bucket.start).map(|(_, range)| range);
     let mut bytes: u64 = match options.retention_bytes {
-        Some(_) => bucket.ranges.values().fold(0, |sum, range| sum.saturating_add(range.bytes)),
+        Some(_) => ranges().fold(0, |sum, range| sum.saturating_add(range.bytes)),
         None => 0,
     };
     let mut start = bucket.start;
-    for range in bucket.ranges.values() {
+    for range in ranges() {
         // As Kafka: a range goes only if what stays is still enough.
         bytes = bytes.saturating_sub(range.bytes);
         let beyond = options.retention_bytes.is_some_and(|most| bytes >= most);
@@ -44,6 +45,17 @@ pub fn expiry(bucket: &Bucket, options: &TableOptions, now: CommitTime) -> Expir
 /// The offset that the bucket's log should begin at, if that is further than now.
 pub fn expired_start(bucket: &Bucket, options: &TableOptions, now: CommitTime) -> Option<Offset> {
     expiry(bucket, options, now).start
+}
+
+/// When a log without records may forget its producers: the last of them has been idle for `producer_expiry_ms` then. None if it has
+/// records, whose objects tell of the producers anyway, or if nothing is kept for them.
+pub fn producers_expire(bucket: &Bucket, producer_expiry_ms: u64) -> Option<CommitTime> {
+    if bucket.start < bucket.end {
+        return None;
+    }
+    // What is lost tells of nobody, and has no time either.
+    let last = bucket.unread().map(|(_, range)| range.last_commit_time).max()?;
+    Some(dies(last, producer_expiry_ms))
 }
 
 /// The first moment at which a range is older than `ttl_ms`.

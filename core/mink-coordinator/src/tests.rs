@@ -11,8 +11,8 @@ use mink_types::{
 };
 
 use crate::{
-    Expiry, Facts, OPEN_BUCKETS_MAX, Step, expired_start, expiry, garbage, live_nodes, plan, sweep_again,
-    takeover, wal_floor,
+    Expiry, Facts, OPEN_BUCKETS_MAX, Step, expired_start, expiry, garbage, live_nodes, plan,
+    producers_expire, sweep_again, takeover, wal_floor,
 };
 
 struct Log(State);
@@ -40,7 +40,7 @@ impl Log {
             wal_storage: "s3://wal".into(),
             listeners: vec![],
             version: "0".into(),
-            feature_level_max: 1,
+            feature_level_max: mink_metadata::FEATURE_LEVEL_MAX,
         };
         match self.done(&Command::Register(registration)) {
             Answer::Registered(id) => id,
@@ -208,6 +208,24 @@ fn an_expired_node_is_taken_over_by_exactly_one_other() {
 }
 
 #[test]
+fn an_elder_goes_on_once_the_younger_life_of_its_node_has_expired() {
+    let mut log = Log::new();
+    let elder = log.register(1);
+    let younger = log.register(1);
+    log.create("t", 2);
+    assert_eq!(plan(&log.0, elder, &Facts::default()), [], "the younger one may live, and will fence it");
+    let facts = Facts { expired: BTreeSet::from([younger]), ..Facts::default() };
+    let steps = plan(&log.0, elder, &facts);
+    assert_eq!(takeovers(&steps), [(younger, true, 0)]);
+    assert!(matches!(steps.last(), Some(Step::Open { buckets }) if buckets.len() == 2), "{steps:?}");
+    // It is too late for the younger one: its commands are refused, and nobody need suspect it any more.
+    log.done(&Command::Fence { incarnation: younger, by: elder });
+    assert_eq!(plan(&log.0, younger, &Facts::default()), []);
+    let steps = plan(&log.0, elder, &Facts::default());
+    assert!(matches!(steps.as_slice(), [Step::Open { buckets }] if buckets.len() == 2), "{steps:?}");
+}
+
+#[test]
 fn k_1_a_sweep_keeps_the_recorded_seal_and_what_is_referenced() {
     let mut log = Log::new();
     let old = log.register(1);
@@ -317,6 +335,35 @@ fn p_9_retention_drops_whole_ranges_by_commit_time_and_size() {
     let start = |now| expired_start(&bucket, &options(Some(500), None), CommitTime(now));
     assert_eq!([2_500, 2_501, 3_501].map(start), [None, Some(Offset(10)), Some(Offset(15))]);
     assert_eq!(start(-5), None, "a clock before the commit forgets nothing");
+}
+
+#[test]
+fn i6_a_log_without_records_keeps_its_producers_until_the_last_has_expired() {
+    let mut log = Log::new();
+    for level in 2..=mink_metadata::FEATURE_LEVEL_MAX {
+        log.done(&Command::RaiseFeatureLevel { level });
+    }
+    let me = log.register(1);
+    let bucket = log.create("t", 1)[0];
+    log.open(me);
+    for (counter, time) in [(0, 1_000), (1, 2_000)] {
+        let mut range = range(bucket, 1, counter * 5, counter * 5 + 5);
+        (range.last_commit_time, range.bytes) = (CommitTime(time), 100);
+        log.commit(me, me, log.stream(me, counter), range, None);
+    }
+    let raise = |start| Command::RaiseStart { by: me, bucket, epoch: BucketEpoch(1), start: Offset(start) };
+    let expire = |log: &Log| producers_expire(log.0.bucket(&bucket).expect("there"), 500);
+    assert_eq!(expire(&log), None);
+    log.done(&raise(7));
+    assert_eq!(expire(&log), None, "it has records");
+    log.done(&raise(10));
+    assert_eq!(expire(&log), Some(CommitTime(2_501)));
+    let known = log.0.bucket(&bucket).expect("there").clone();
+    let options = TableOptions { retention_bytes: Some(1), log_ttl_ms: Some(1), ..TableOptions::default() };
+    let nothing = expiry(&known, &options, CommitTime(i64::MAX));
+    assert_eq!((known.ranges.len(), nothing), (1, Expiry::default()), "retention has nothing to do with it");
+    log.done(&Command::ForgetProducers { by: me, bucket, epoch: BucketEpoch(1), end: Offset(10) });
+    assert_eq!(expire(&log), None, "nothing is kept");
 }
 
 #[test]

@@ -42,8 +42,13 @@ pub enum Command {
     Open { by: Incarnation, buckets: Vec<BucketOpening>, from: Option<TakenOver> },
     /// Lets go of a live bucket whose every ordered append is committed: `end` must be the committed end.
     Release { by: Incarnation, bucket: BucketId, epoch: BucketEpoch, end: Offset },
-    /// Forgets offsets below `start` (retention); objects that lose their last range are doomed.
+    /// Forgets offsets below `start` (retention); objects that lose their last range are doomed. From feature level 3 on the
+    /// ranges that tell of the log's producers stay, though nobody can read them: the newest in a stream object, and all behind it.
+    /// They go when a newer range tells of them, or by [`Command::ForgetProducers`].
     RaiseStart { by: Incarnation, bucket: BucketId, epoch: BucketEpoch, start: Offset },
+    /// Drops the ranges of a log without records: `end`, where it begins and ends, must be its committed end. Its producers have
+    /// expired, or are to be forgotten. Feature level 3.
+    ForgetProducers { by: Incarnation, bucket: BucketId, epoch: BucketEpoch, end: Offset },
     /// These doomed objects are deleted. What is not doomed is ignored.
     Deleted { objects: Vec<ObjectId> },
     /// The prefixes of a dead incarnation have been cleaned: its recorded seal and referenced objects alone remain.

@@ -2,7 +2,7 @@
 //!
 //! Lives on: anywhere (pure). A clone is cheap (maps share their nodes), so views are plain clones.
 //! Owns: every map below; only `apply` and `snapshot` change them.
-//! Invariants: I2 (a bucket's ranges are dense from its start to its end), I13 (epochs grow), I14 (`doomed` and `objects` are
+//! Invariants: I2 (a bucket's ranges are dense from its start, or before it, to its end), I13 (epochs grow), I14 (`doomed` and `objects` are
 //! disjoint). Fields after `indexes` follow from the others and are not part of the digest.
 use std::sync::Arc;
 
@@ -108,11 +108,19 @@ pub struct Bucket {
     pub start: Offset,
     /// Committed end: offsets below it lie in `ranges`, those from it on in the owner's chain.
     pub end: Offset,
-    /// Where the committed offsets lie, by first offset: dense up to `end`.
+    /// Where the committed offsets lie, by first offset: dense up to `end`. Some at the front may end at or before `start`: see
+    /// [`Bucket::unread`].
     pub ranges: Ranges,
 }
 
 impl Bucket {
+    /// The ranges at the front that no reader can reach: they stay for what their objects tell of the log's producers.
+    pub fn unread(&self) -> impl Iterator<Item = (OffsetRange, &ObjectRange)> {
+        let start = self.start;
+        let ranges = self.ranges.iter().take_while(move |(_, range)| range.end <= start);
+        ranges.map(|(first, range)| (OffsetRange { start: *first, end: range.end }, range))
+    }
+
     /// The range that holds `offset`, and all after it, in order. Empty at and beyond the committed end.
     pub fn ranges_from(&self, offset: Offset) -> impl Iterator<Item = (OffsetRange, &ObjectRange)> {
         let first = self.ranges.range(..=offset).next_back().map_or(offset, |(start, _)| *start);

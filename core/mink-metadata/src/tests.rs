@@ -3,6 +3,7 @@ mod golden;
 mod model;
 mod names;
 mod ownership;
+mod producers;
 mod rewrite;
 mod rows;
 mod sessions;

@@ -37,7 +37,7 @@ pub(crate) struct Call<'a> {
     pub(crate) correlation: i32,
     /// The request's number on its connection, from 1.
     pub(crate) number: u64,
-    pub(crate) refusals: &'a Mutex<Refusals>,
+    pub(crate) refusals: &'a Arc<Mutex<Refusals>>,
     /// Stands for the bytes of the request's frame.
     pub(crate) permit: &'a mut BytePermit,
     /// Becomes true when nobody waits for more to come: long polls end.

@@ -33,6 +33,8 @@ pub(crate) struct Beat {
     foreign_wakes: AtomicU64,
     /// The core's thread as the kernel knows it; 0 where that is unknown.
     thread: AtomicI32,
+    /// Nanoseconds that the thread had stood in the system's queue for CPU time when the watchdog posted last.
+    waited_at_post: AtomicU64,
     names: Mutex<Vec<&'static str>>,
 }
 
@@ -45,6 +47,14 @@ pub(crate) struct BeatReading {
 
 /// How long the watchdog looks whether a silent core's thread gets CPU time.
 const STARVED_LOOK: Duration = Duration::from_millis(5);
+
+/// CPU time of a thread since its start, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+struct Schedule {
+    ran: u64,
+    /// Time in which it could have run and others did.
+    waited: u64,
+}
 
 /// Who keeps a core from answering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,6 +140,8 @@ impl Beat {
 
     /// Asks the core for an answer. Only the watchdog calls it.
     pub(crate) fn post(&self) {
+        let waited = self.schedule().map_or(0, |schedule| schedule.waited);
+        self.waited_at_post.store(waited, Ordering::Relaxed);
         self.posted.store(self.posted.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
         self.waker.wake();
     }
@@ -153,14 +165,14 @@ impl Beat {
         self.thread.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
     }
 
-    /// Who keeps the core from answering, as far as can be told from outside.
-    pub(crate) fn culprit(&self) -> Culprit {
+    /// Who has kept the core from answering for the time `silent` since the last post, as far as can be told from outside.
+    pub(crate) fn culprit(&self, silent: Duration) -> Culprit {
         if let Some(task) = self.running() {
-            return if self.is_starved() { Culprit::System } else { Culprit::Task(task) };
+            let starved = self.was_starved(silent) || self.is_starved();
+            return if starved { Culprit::System } else { Culprit::Task(task) };
         }
-        let path = format!("/proc/self/task/{}/stat", self.thread.load(Ordering::Relaxed));
         // `pid (name) state ...`; the name may hold anything but ends at the last parenthesis.
-        let stat = std::fs::read_to_string(path).unwrap_or_default();
+        let stat = std::fs::read_to_string(self.proc_file("stat")).unwrap_or_default();
         match stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next()) {
             // Not if it has answered meanwhile and sleeps by right.
             Some('S') if !self.read().answered => Culprit::Executor,
@@ -168,22 +180,34 @@ impl Beat {
         }
     }
 
-    /// Whether the core's thread could run and is given less than half of the CPU time: then its task is not to blame. A thread
-    /// that waits in a system call gets none because it wants none, and is not starved.
+    /// Whether the core's thread stood in the queue for CPU time for at least half of the time since the last post.
+    fn was_starved(&self, silent: Duration) -> bool {
+        let waited_before = self.waited_at_post.load(Ordering::Relaxed);
+        let waited = self.schedule().map_or(0, |schedule| schedule.waited.saturating_sub(waited_before));
+        Duration::from_nanos(waited) * 2 >= silent
+    }
+
+    /// Whether the core's thread could run and is given less than half of the CPU time now: a wait that lasts is not in the
+    /// system's sums yet. A thread that waits in a system call gets none because it wants none, and is not starved.
     fn is_starved(&self) -> bool {
-        let folder = format!("/proc/self/task/{}", self.thread.load(Ordering::Relaxed));
-        let ran = || -> Option<u64> {
-            // `nanoseconds-run nanoseconds-waited slices`
-            let text = std::fs::read_to_string(format!("{folder}/schedstat")).ok()?;
-            text.split_whitespace().next()?.parse().ok()
-        };
-        let before = ran();
+        let before = self.schedule();
         std::thread::sleep(STARVED_LOOK);
-        let (Some(before), Some(after)) = (before, ran()) else { return false };
-        let stat = std::fs::read_to_string(format!("{folder}/stat")).unwrap_or_default();
+        let (Some(before), Some(after)) = (before, self.schedule()) else { return false };
+        let stat = std::fs::read_to_string(self.proc_file("stat")).unwrap_or_default();
         let runnable = stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('R'));
-        let half = u64::try_from(STARVED_LOOK.as_nanos() / 2).unwrap_or(u64::MAX);
-        runnable && after.saturating_sub(before) < half
+        runnable && Duration::from_nanos(after.ran.saturating_sub(before.ran)) * 2 < STARVED_LOOK
+    }
+
+    /// What the system has given the core's thread so far; none where it does not tell.
+    fn schedule(&self) -> Option<Schedule> {
+        // `nanoseconds-run nanoseconds-waited slices`
+        let text = std::fs::read_to_string(self.proc_file("schedstat")).ok()?;
+        let mut numbers = text.split_whitespace().map(str::parse);
+        Some(Schedule { ran: numbers.next()?.ok()?, waited: numbers.next()?.ok()? })
+    }
+
+    fn proc_file(&self, name: &str) -> String {
+        format!("/proc/self/task/{}/{name}", self.thread.load(Ordering::Relaxed))
     }
 
     pub(crate) fn stats(&self, now: Instant) -> CoreStats {

@@ -103,7 +103,7 @@ fn act(core: usize, beat: &Beat, verdict: Verdict) {
         }
         Verdict::Stalled { first, silent } => {
             if first {
-                let culprit = beat.culprit();
+                let culprit = beat.culprit(silent);
                 beat.count_stall(culprit);
                 let silent_ms = millis(silent);
                 match culprit {
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn the_culprit_is_the_task_else_a_sleeping_thread_else_the_system() {
         let beat = Arc::new(Beat::default());
-        assert_eq!(beat.culprit(), Culprit::System, "no thread is known yet");
+        assert_eq!(beat.culprit(50 * MS), Culprit::System, "no thread is known yet");
         let (release, released) = std::sync::mpsc::channel::<()>();
         let parked = Arc::clone(&beat);
         let thread = std::thread::spawn(move || {
@@ -198,12 +198,12 @@ mod tests {
         });
         beat.post();
         let start = Monotonic::now();
-        while beat.culprit() != Culprit::Executor {
+        while beat.culprit(50 * MS) != Culprit::Executor {
             assert!(start.elapsed() < Duration::from_secs(20), "the thread does not go to sleep");
             std::thread::yield_now();
         }
         beat.enter(beat.name_id("other"));
-        assert_eq!(beat.culprit(), Culprit::Task("other"));
+        assert_eq!(beat.culprit(50 * MS), Culprit::Task("other"));
         beat.leave();
         beat.count_stall(Culprit::Task("other"));
         beat.count_stall(Culprit::Executor);
@@ -212,7 +212,50 @@ mod tests {
         release.send(()).unwrap();
         thread.join().unwrap();
         beat.on_this_thread();
-        assert_eq!(beat.culprit(), Culprit::System, "this thread runs");
+        assert_eq!(beat.culprit(50 * MS), Culprit::System, "this thread runs");
+    }
+
+    /// The machine is busy, and for that a task is not blamed.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_task_whose_thread_waited_for_its_turn_on_the_cpu_is_not_to_blame() {
+        use std::sync::atomic::{AtomicBool, Ordering};
+        let (beat, stop) = (Arc::new(Beat::default()), Arc::new(AtomicBool::new(false)));
+        let known = Arc::new(AtomicBool::new(false));
+        let cpu = rustix::thread::sched_getcpu();
+        let crowd: Vec<_> = (0..4)
+            .map(|n| {
+                let (beat, stop, known) = (Arc::clone(&beat), Arc::clone(&stop), Arc::clone(&known));
+                std::thread::spawn(move || {
+                    let mut one = rustix::thread::CpuSet::new();
+                    one.set(cpu);
+                    rustix::thread::sched_setaffinity(None, &one).unwrap();
+                    if n == 0 {
+                        beat.on_this_thread();
+                        known.store(true, Ordering::Release);
+                    }
+                    while !stop.load(Ordering::Relaxed) {
+                        std::hint::spin_loop();
+                    }
+                })
+            })
+            .collect();
+        let start = Monotonic::now();
+        while !known.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+        beat.enter(beat.name_id("crowded"));
+        let mut culprit = Culprit::Task("none");
+        while culprit != Culprit::System && start.elapsed() < Duration::from_secs(20) {
+            beat.post();
+            std::thread::sleep(100 * MS);
+            culprit = beat.culprit(100 * MS);
+        }
+        stop.store(true, Ordering::Relaxed);
+        for thread in crowd {
+            thread.join().unwrap();
+        }
+        assert_eq!(culprit, Culprit::System);
     }
 
     #[test]

@@ -94,7 +94,7 @@ impl Driver {
 
     async fn drive(&mut self) -> MetadataError {
         let mut pause = self.config.retry_first;
-        while !*self.stopping.borrow() {
+        while !self.is_to_stop() {
             if self.waiting.is_empty() && !self.stale {
                 match self.idle().await {
                     Woken::Stop => break,
@@ -107,11 +107,15 @@ impl Driver {
             {
                 self.accept(submission);
             }
+            let before = self.state.witness();
             let step = if self.stale { self.read_on().await } else { self.append().await };
             match step {
                 Ok(Step::Advanced) => {
-                    self.trouble(None);
-                    pause = self.config.retry_first;
+                    // A log that can be read but takes no row is not well yet.
+                    if self.waiting.is_empty() || self.state.witness() != before {
+                        self.trouble(None);
+                        pause = self.config.retry_first;
+                    }
                 }
                 Ok(Step::Again(reason)) => {
                     self.trouble(Some(reason));
@@ -122,6 +126,11 @@ impl Driver {
             }
         }
         MetadataError::Stopped
+    }
+
+    /// Told to stop, or nobody is left who could tell it or be answered.
+    fn is_to_stop(&self) -> bool {
+        *self.stopping.borrow() || self.stopping.has_changed().is_err()
     }
 
     /// Waits for something to do.

@@ -9,7 +9,8 @@ use crate::context::Context;
 use crate::error::NodeEnd;
 use mink_coordinator::{CompactionPolicy, compaction};
 use mink_metadata::{Command, CommandResult, FEATURE_LEVEL_MAX, State};
-use mink_types::{BucketId, ObjectId, Offset};
+use mink_rt::mutant;
+use mink_types::{BucketId, ObjectId, ObjectKey, Offset};
 use s3stream::{CompactionEnd, CompactionJob, CompactionMove, CompactionParts, Compactor, ObjectRange};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -130,7 +131,11 @@ impl Compaction {
             cause = ?planned.cause, objects = planned.replaced.len(), moves = planned.moves.len(), bytes = planned.bytes(),
             "compaction begins"
         );
-        let end = compactor.run(&job(state, &planned)).await;
+        let job = job(state, &planned);
+        let end = compactor.run(&job).await;
+        if mutant("double-compaction") {
+            double(context, compactor, &job).await;
+        }
         drop(running);
         self.ended(context, end)
     }
@@ -142,10 +147,11 @@ impl Compaction {
         match end {
             CompactionEnd::Done => Next::Plan,
             CompactionEnd::Refused { fenced: true, .. } | CompactionEnd::CommitsStopped => Next::End,
-            // Retention or a drop came first; the view that shows it is here, for the refusal has been applied.
+            // Retention or a drop came first; the view that shows it is here, for the refusal has been applied. The pause is for a
+            // refusal that another plan does not change: each try writes objects.
             CompactionEnd::Refused { fenced: false, reason } => {
                 tracing::info!(reason, "compaction is planned anew");
-                Next::Plan
+                Next::Retry
             }
             CompactionEnd::Missing { object } => self.missed(object),
             CompactionEnd::Unreadable { object, reason } => {
@@ -182,6 +188,22 @@ impl Compaction {
             self.spared.pop_first();
         }
         self.spared.insert(object);
+    }
+}
+
+/// The mutant: carries the job out once more, and takes the refusal of that for success. So two objects claim its ranges, and what
+/// metadata names for them is deleted as replaced.
+async fn double(context: &Context, compactor: &Compactor, job: &CompactionJob) {
+    if let CompactionEnd::Refused { .. } = compactor.run(job).await {
+        let (state, cluster) = (context.state(), &context.config.cluster);
+        let named = job.moves.iter().flat_map(|moved| {
+            let ends = moved.ranges.first().zip(moved.ranges.last());
+            ends.map_or_else(Vec::new, |(first, last)| {
+                ranges(&state, moved.bucket, first.range.start..last.range.end)
+            })
+        });
+        let keys: BTreeSet<ObjectKey> = named.map(|range| ObjectKey::object(cluster, range.object)).collect();
+        drop(context.config.stores.stream.delete(&keys.into_iter().collect::<Vec<_>>()).await);
     }
 }
 

@@ -27,6 +27,7 @@ mod retention;
 mod running;
 mod source;
 mod status;
+mod suspect;
 mod takeover;
 mod waiting;
 
@@ -35,3 +36,6 @@ pub use config::{NodeConfig, OpenStore, Progress, Stores};
 pub use data_dir::{DataDir, DataDirError};
 pub use error::{NodeEnd, StartError};
 pub use node::Node;
+
+#[cfg(test)]
+mod tests;

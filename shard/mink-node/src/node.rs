@@ -18,7 +18,7 @@ use crate::retention::RetentionCounters;
 use crate::running::{Running, TrackedReads};
 use crate::source::NodeSource;
 use crate::takeover::Taken;
-use crate::{compaction, follow, garbage, renew, retention};
+use crate::{compaction, follow, garbage, renew, retention, suspect};
 use futures::FutureExt;
 use futures::StreamExt;
 use futures::channel::mpsc;
@@ -119,6 +119,7 @@ impl Node {
         context.serve_owned().await;
         context.open_planned(&context.state()).await?;
         tasks.push(service.spawn("follow-log", follow::follow(Arc::clone(&context))));
+        tasks.push(service.spawn("suspect", suspect::watch(Arc::clone(&context))));
         tasks.push(service.spawn("garbage", garbage::collect(Arc::clone(&context))));
         context.raise_feature_level(&context.state()).await;
         tasks.push(service.spawn("compaction", compaction::compact(Arc::clone(&context))));

@@ -1,26 +1,35 @@
 //! Which buckets this node serves now, for those who wait for one.
 //!
 //! Lives on: the service runtime.
-//! Owns: the list. Written by the opener alone.
+//! Owns: the list. Written by those who open and close: the start, then the tasks that follow the log and take chains over.
+//! Invariants: a bucket is opened by one task at a time, who holds its claim.
 use mink_types::{BucketEpoch, BucketId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
 /// The buckets that are open here.
-#[derive(Debug, Default)]
-pub(crate) struct Opened(Mutex<Inner>);
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Opened(Arc<Mutex<Inner>>);
 
 #[derive(Debug, Default)]
 struct Inner {
     buckets: BTreeMap<BucketId, BucketEpoch>,
+    claimed: BTreeSet<BucketId>,
     waiting: Vec<Waker>,
 }
 
 impl Opened {
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The right to open a bucket, if it is not open and nobody else is at it.
+    pub(crate) fn claim(&self, bucket: BucketId) -> Option<Claim> {
+        let mut inner = self.inner();
+        let free = !inner.buckets.contains_key(&bucket) && inner.claimed.insert(bucket);
+        free.then(|| Claim { opened: self.clone(), bucket })
     }
 
     pub(crate) fn insert(&self, bucket: BucketId, epoch: BucketEpoch) {
@@ -57,6 +66,19 @@ impl Opened {
     }
 }
 
+/// Stands for a bucket that is being opened.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    opened: Opened,
+    pub(crate) bucket: BucketId,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.opened.inner().claimed.remove(&self.bucket);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,5 +97,17 @@ mod tests {
         assert!(opened.wait(&buckets).now_or_never().is_some());
         opened.remove(&buckets[0]);
         assert_eq!(opened.all(), [(buckets[1], BucketEpoch(1))]);
+    }
+
+    #[test]
+    fn a_bucket_is_opened_by_one_at_a_time_and_once() {
+        let (opened, bucket) = (Opened::default(), BucketId::unpartitioned(TableId(1), BucketIndex(0)));
+        let claim = opened.claim(bucket).expect("free");
+        assert!(opened.claim(bucket).is_none(), "somebody is at it");
+        drop(claim);
+        let claim = opened.claim(bucket).expect("given up, so free again");
+        opened.insert(bucket, BucketEpoch(1));
+        drop(claim);
+        assert!(opened.claim(bucket).is_none(), "open");
     }
 }

@@ -5,6 +5,7 @@
 //! entry after it).
 use crate::context::Context;
 use crate::error::{NodeEnd, StartError};
+use crate::opened::Claim;
 use futures::StreamExt;
 use mink_coordinator::{Facts, Step, plan};
 use mink_log::Recovered;
@@ -75,18 +76,20 @@ impl Context {
             return;
         }
         let state = self.state();
-        let waiting: Vec<BucketId> =
-            state.hanging(self.me()).filter(|bucket| self.opened.epoch(bucket).is_none()).collect();
+        // Tasks that open at the same time each open what nobody else is at.
+        let waiting: Vec<Claim> =
+            state.hanging(self.me()).filter_map(|bucket| self.opened.claim(bucket)).collect();
         if waiting.is_empty() {
             return;
         }
         // A shard looks ranges up in its view, so the view that shows the `Open` goes first.
         self.send_view().await;
-        let recoveries = waiting.into_iter().map(|bucket| self.serve(bucket));
+        let recoveries = waiting.into_iter().map(|claim| self.serve(claim));
         futures::stream::iter(recoveries).buffer_unordered(RECOVERIES_MAX).collect::<Vec<()>>().await;
     }
 
-    async fn serve(&self, id: BucketId) {
+    async fn serve(&self, claim: Claim) {
+        let id = claim.bucket;
         for attempt in 1..=TRIES_MAX {
             match self.try_serve(id).await {
                 Ok(()) => return,

@@ -8,7 +8,7 @@
 //! the buckets that changed, and the moment at which the next range dies is computed.
 use crate::context::Context;
 use futures::StreamExt as _;
-use mink_coordinator::{RetentionClock, expiry};
+use mink_coordinator::{RetentionClock, expiry, producers_expire};
 use mink_metadata::{Bucket, Command, CommandResult, Invalid, Refusal, State};
 use mink_router::reply;
 use mink_rt::{Instant, Service};
@@ -131,7 +131,7 @@ impl Retention {
             self.due = None;
             state.hanging(context.me()).collect()
         };
-        let mut raises = Vec::new();
+        let (mut raises, mut forgets) = (Vec::new(), Vec::new());
         for (at, id) in changed.into_iter().enumerate() {
             if at % LOOKS_AT_ONCE == LOOKS_AT_ONCE - 1 {
                 // A hundred thousand buckets take a while; others want the thread, too.
@@ -144,10 +144,22 @@ impl Retention {
             let found = expiry(bucket, &table.options, now);
             self.due = self.due.into_iter().chain(found.due).min();
             raises.extend(found.start.map(|start| Raise { bucket: id, epoch: bucket.epoch, start }));
+            match producers_expire(bucket, context.config.limits.producer_expiry_ms) {
+                Some(due) if due <= now => {
+                    forgets.push(Raise { bucket: id, epoch: bucket.epoch, start: bucket.end });
+                }
+                due => self.due = self.due.into_iter().chain(due).min(),
+            }
         }
-        let more = raises.len() > RAISES_PER_LOOK;
+        let more = raises.len().max(forgets.len()) > RAISES_PER_LOOK;
         raises.truncate(RAISES_PER_LOOK);
-        if context.raise_starts(raises).await { more.then_some(LOOK_PAUSE) } else { Some(RETRY_PAUSE) }
+        forgets.truncate(RAISES_PER_LOOK);
+        let raised = context.raise_starts(raises).await;
+        if context.forget_producers(forgets).await && raised {
+            more.then_some(LOOK_PAUSE)
+        } else {
+            Some(RETRY_PAUSE)
+        }
     }
 }
 
@@ -168,6 +180,27 @@ impl Context {
             }
         }
         whole
+    }
+
+    /// Lets logs without records forget their producers; false if one must be tried again.
+    async fn forget_producers(&self, logs: Vec<Raise>) -> bool {
+        let by = self.me();
+        let forgets = logs.into_iter().map(|Raise { bucket, epoch, start: end }| async move {
+            match self.metadata.submit(Command::ForgetProducers { by, bucket, epoch, end }).await {
+                Ok(CommandResult::Done(_)) => true,
+                // It has records again, moved, or its table was dropped.
+                Ok(CommandResult::Refused(refusal)) => {
+                    tracing::debug!(%bucket, %refusal, "producers not forgotten");
+                    true
+                }
+                Err(error) => {
+                    tracing::debug!(%bucket, %error, "producers not forgotten");
+                    false
+                }
+            }
+        });
+        let ends: Vec<bool> = futures::stream::iter(forgets).buffer_unordered(RAISES_AT_ONCE).collect().await;
+        ends.into_iter().all(|whole| whole)
     }
 
     /// Raises the start of a log, up to its committed end, and gives where it begins then: also if it was there before. Once this is
@@ -206,8 +239,8 @@ impl RetentionCounters {
     /// The log of `bucket`, as it was before, begins at `start` now.
     fn count(&self, bucket: Option<&Bucket>, start: Offset) {
         let Some(bucket) = bucket else { return };
-        let gone = bucket.ranges.values().take_while(|range| range.end <= start);
-        let bytes = gone.fold(0_u64, |sum, range| sum.saturating_add(range.bytes));
+        let gone = bucket.ranges_from(bucket.start).take_while(|(range, _)| range.end <= start);
+        let bytes = gone.fold(0_u64, |sum, (_, range)| sum.saturating_add(range.bytes));
         self.raises.fetch_add(1, Ordering::Relaxed);
         self.offsets.fetch_add(start.0.saturating_sub(bucket.start.0), Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);

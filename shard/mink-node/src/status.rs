@@ -288,6 +288,11 @@ fn shard_metrics(index: usize, stats: &ShardStats, metrics: &mut Vec<Metric>) {
         counters.map(|(name, help, value)| Metric::counter(name, help, value).label("shard", &*shard)),
     );
     metrics.push(ack_metric(&stats.ack_latency).label("shard", &*shard));
+    let failures = [("damaged", stats.damaged_reads), ("other", stats.failed_reads)];
+    metrics.extend(failures.map(|(kind, value)| {
+        let help = "reads that objects failed: damaged or lost ones need a person";
+        Metric::counter("mink_fetch_object_failures", help, value).label("shard", &*shard).label("kind", kind)
+    }));
     let refusals = [
         ("not_owner", refused.not_owner),
         ("opening", refused.opening),

@@ -23,6 +23,17 @@ pub(crate) struct Closed {
     pub(crate) at: Instant,
     /// How long it holds, as its holder has it.
     pub(crate) ttl: Duration,
+    /// The last beat's counter: no later one came through.
+    pub(crate) counter: u64,
+}
+
+impl Closed {
+    /// Whoever saw this very counter before knows that the lease was renewed no later than that (DESIGN 2.4).
+    #[must_use]
+    pub(crate) fn seen_before(self, counter: Option<u64>, since: Instant) -> Closed {
+        let same = counter == Some(self.counter);
+        Closed { at: if same { self.at.min(since) } else { self.at }, ..self }
+    }
 }
 
 /// Ends an incarnation's heartbeats, then reads how long the last one's lease holds: what is read after the end is final.
@@ -48,7 +59,8 @@ pub(crate) async fn close_beats(
         match log.beats().await {
             Ok(beats) => {
                 let last = beats.iter().find(|beat| beat.incarnation == incarnation);
-                return Ok(Closed { at, ttl: last.map(|beat| beat.ttl).unwrap_or_default() });
+                let (ttl, counter) = last.map(|beat| (beat.ttl, beat.counter)).unwrap_or_default();
+                return Ok(Closed { at, ttl, counter });
             }
             Err(error) => what = error.to_string(),
         }
@@ -77,6 +89,17 @@ impl Context {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn i3_a_wait_counts_from_before_the_end_only_for_who_saw_the_last_beat() {
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        let closed = Closed { at: at(20), ttl: Duration::from_secs(10), counter: 7 };
+        assert_eq!(closed.seen_before(Some(7), at(5)).at, at(5));
+        assert_eq!(closed.seen_before(Some(6), at(5)).at, at(20), "another beat came through since");
+        assert_eq!(closed.seen_before(None, at(5)).at, at(20));
+        assert_eq!(closed.seen_before(Some(7), at(30)).at, at(20));
+    }
+
     use mink_rt::{SimConfig, simulate};
     use mink_sql::{Beat, BeatRefused, Coins, Database, FaultyLog, LogCall, SqliteLog};
     use mink_types::ClusterName;
@@ -104,7 +127,7 @@ mod tests {
             });
             let before = service.now();
             let closed = close_beats(&faulty, &service, beat.incarnation).await.expect("in the end");
-            assert_eq!(closed.ttl, beat.ttl);
+            assert_eq!((closed.ttl, closed.counter), (beat.ttl, 1));
             assert!(closed.at >= before + PAUSE * 2, "an unknown end counts for nothing");
             assert!(service.now() >= closed.at + PAUSE * 2, "reading again does not move the end");
             assert_eq!(inner.beat(beat).await, Outcome::Refused(BeatRefused::Closed));

@@ -2,9 +2,9 @@
 //!
 //! Lives on: one per core.
 //! Owns: chunks of 1 MiB that many batches share, and chunks of their own for large batches.
-//! Invariants: I20: memory is counted by what is really held: a chunk counts whole until its last batch has left the tail, and
-//! is still told of while a reader or the WAL holds a slice of it. Base offset and leader epoch are written before anyone else
-//! can see the bytes.
+//! Invariants: I20: memory is counted by what is really held: a chunk counts whole until its last batch has left the tail and no
+//! reader or WAL holds a slice of it; each new chunk lets go of what others have let go of meanwhile. Base offset and leader epoch
+//! are written before anyone else can see the bytes.
 use bytes::{Bytes, BytesMut};
 use mink_record::RecordError;
 use mink_record::kafka::set_offset_and_epoch;
@@ -16,6 +16,9 @@ pub const ARENA_CHUNK_BYTES: usize = 1 << 20;
 
 /// A batch above this gets a chunk of its own: at most a quarter of a chunk is ever wasted.
 const SHARED_BYTES_MAX: usize = ARENA_CHUNK_BYTES / 4;
+
+/// Lingering chunks looked at with each new one: more than one, so that they never pile up.
+const LOOKED_AT: usize = 4;
 
 /// A chunk, by its number since the shard began.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -39,8 +42,9 @@ pub(crate) struct Arena {
     chunks: VecDeque<Chunk>,
     tail_bytes: u64,
     copied_bytes: u64,
-    /// Chunks that left the tail while somebody held a slice.
+    /// Chunks that left the tail while somebody held a slice. They live at least until they are looked at again.
     lingering: VecDeque<(Bytes, usize)>,
+    lingering_bytes: u64,
 }
 
 impl Arena {
@@ -93,18 +97,15 @@ impl Arena {
         self.tail_bytes
     }
 
-    /// Bytes of all chunks that anybody holds a slice of.
-    pub(crate) fn held_bytes(&mut self) -> u64 {
-        self.sweep();
-        let lingering: usize = self.lingering.iter().map(|(_, bytes)| bytes).sum();
-        self.tail_bytes + lingering as u64
+    /// Bytes of all chunks that there are, those included that only somebody else still holds a slice of.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.tail_bytes + self.lingering_bytes
     }
 
     fn open_for(&mut self, bytes: usize) -> ChunkId {
         if let Some(id) = self.open_id.filter(|_| self.open.capacity() >= bytes) {
             return id;
         }
-        self.sweep();
         let closed = self.open_id.take();
         self.open = BytesMut::with_capacity(ARENA_CHUNK_BYTES);
         if let Some(closed) = closed
@@ -118,6 +119,7 @@ impl Arena {
     }
 
     fn add_chunk(&mut self, bytes: usize) -> ChunkId {
+        self.sweep(LOOKED_AT);
         let id = ChunkId(self.first + self.chunks.len() as u64);
         self.chunks.push_back(Chunk { bytes, live: 0, keeper: None });
         self.tail_bytes += bytes as u64;
@@ -136,6 +138,7 @@ impl Arena {
         self.tail_bytes = self.tail_bytes.saturating_sub(bytes as u64);
         if let Some(keeper) = keeper.filter(|keeper| !keeper.is_unique()) {
             self.lingering.push_back((keeper, bytes));
+            self.lingering_bytes += bytes as u64;
         }
         while self.chunks.front().is_some_and(|chunk| chunk.bytes == 0) {
             self.chunks.pop_front();
@@ -143,8 +146,16 @@ impl Arena {
         }
     }
 
-    fn sweep(&mut self) {
-        self.lingering.retain(|(keeper, _)| !keeper.is_unique());
+    /// Looks at so many lingering chunks, those first that were not looked at for longest, and frees what nobody else holds.
+    pub(crate) fn sweep(&mut self, looked_at: usize) {
+        for _ in 0..looked_at.min(self.lingering.len()) {
+            let Some((keeper, bytes)) = self.lingering.pop_front() else { break };
+            if keeper.is_unique() {
+                self.lingering_bytes = self.lingering_bytes.saturating_sub(bytes as u64);
+            } else {
+                self.lingering.push_back((keeper, bytes));
+            }
+        }
     }
 }
 
@@ -182,7 +193,33 @@ mod tests {
         // Readers still hold slices of the first chunk.
         assert_eq!(arena.held_bytes(), 2 * ARENA_CHUNK_BYTES as u64);
         drop(placed);
+        arena.sweep(usize::MAX);
         assert_eq!(arena.held_bytes(), ARENA_CHUNK_BYTES as u64);
+    }
+
+    #[test]
+    fn i20_what_readers_let_go_is_freed_by_the_batches_that_follow_whatever_their_size() {
+        for bytes in [SHARED_BYTES_MAX / 2, SHARED_BYTES_MAX, SHARED_BYTES_MAX + 1, ARENA_CHUNK_BYTES] {
+            let mut arena = Arena::default();
+            let mut reading = VecDeque::new();
+            let mut most = 0;
+            for _ in 0..1_000 {
+                let (slice, id) = place(&mut arena, bytes);
+                reading.push_back(slice);
+                arena.release(id);
+                if reading.len() > 8 {
+                    reading.pop_front();
+                }
+                most = most.max(arena.held_bytes());
+            }
+            assert!(most <= 16 * ARENA_CHUNK_BYTES as u64, "{bytes}: {most}");
+            drop(reading);
+            for _ in 0..16 {
+                let (_, id) = place(&mut arena, bytes);
+                arena.release(id);
+            }
+            assert!(arena.held_bytes() <= 2 * ARENA_CHUNK_BYTES as u64, "{bytes}: {}", arena.held_bytes());
+        }
     }
 
     #[test]

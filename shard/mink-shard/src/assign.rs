@@ -179,7 +179,7 @@ impl Shard {
         if let Some(bucket) = bucket.filter(|bucket| bucket.opening == oldest.opening) {
             // What retention forgot has left the tail before its turn.
             let there = bucket.tail.start() < oldest.end;
-            let fits = self.arena.tail_bytes() <= self.config.tail_bytes;
+            let fits = self.arena.held_bytes() <= self.config.tail_bytes;
             // A view can overtake the word that a chunk is durable, since it comes by another lane.
             let committed = bucket.committed.min(bucket.tablet.high_watermark());
             if there && (fits || committed < oldest.end) {

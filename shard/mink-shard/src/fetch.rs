@@ -155,8 +155,9 @@ impl Shard {
             if waits.object.is_none() {
                 // Neither in the tail nor in the view: the view is behind. It will come.
                 let (bucket, from) = (waits.read.bucket, waits.read.from);
-                *slot = Slot::Answered(Err(ReadError::Opening { bucket }));
-                self.object_failed(bucket, from, &"the view names no object that holds this offset");
+                let error = ReadError::Opening { bucket };
+                *slot = Slot::Answered(Err(error.clone()));
+                self.object_failed(from, &error);
                 continue;
             }
             let request = ReadRequest {
@@ -224,8 +225,9 @@ impl Shard {
                 self.stats.reads_refused += 1;
                 // Who may not read any more must not be told of damage.
                 self.answer(&waits.read, Vec::new(), Some(waits.opening))?;
-                self.object_failed(waits.read.bucket, waits.read.from, &error);
-                Err(object_error(waits.read.bucket, waits.read.from, error))
+                let error = object_error(waits.read.bucket, waits.read.from, error);
+                self.object_failed(waits.read.from, &error);
+                Err(error)
             }
         }
     }

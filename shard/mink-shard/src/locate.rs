@@ -135,8 +135,9 @@ impl Shard {
                 self.search(asked, at_or_after, from, true);
             }
             Some(IoResult::Found(Err(error))) => {
-                self.object_failed(asked.bucket, from, &error);
-                asked.reply.send(Err(object_error(asked.bucket, from, error)));
+                let error = object_error(asked.bucket, from, error);
+                self.object_failed(from, &error);
+                asked.reply.send(Err(error));
             }
             Some(IoResult::Reads(_)) | None => asked.reply.send(Err(lost(asked.bucket, first))),
         }

@@ -22,7 +22,6 @@ use mink_rt::{Core, Instant, Service, mutant};
 use mink_types::{BucketId, LogIndex, Offset};
 use s3stream::{ObjectRange, ReadRequest};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
@@ -341,12 +340,20 @@ impl Shard {
         levels.collect()
     }
 
-    /// Counts a failed read of an object and logs the 1st, 2nd, 4th, 8th: readers of a damaged range come again for ever.
-    pub(crate) fn object_failed(&mut self, bucket: BucketId, from: Offset, error: &dyn fmt::Display) {
-        self.stats.object_failures += 1;
-        let failures = self.stats.object_failures;
-        if failures.is_power_of_two() {
-            tracing::warn!(%bucket, %from, %error, failures, "object read failed");
+    /// Counts a failed read of an object and logs the 1st, 2nd, 4th, 8th of its kind: readers of a damaged range come again for ever.
+    /// Damage is an alarm (P-14); a store that does not answer, or a view that is behind, is not.
+    pub(crate) fn object_failed(&mut self, from: Offset, error: &ReadError) {
+        let alarm = matches!(error, ReadError::Damaged { .. });
+        let count = if alarm { &mut self.stats.damaged_reads } else { &mut self.stats.failed_reads };
+        *count += 1;
+        let times = *count;
+        if !times.is_power_of_two() {
+            return;
+        }
+        if alarm {
+            tracing::error!(%from, %error, times, "acknowledged data cannot be read; a person must look");
+        } else {
+            tracing::warn!(%from, %error, times, "object read failed");
         }
     }
 

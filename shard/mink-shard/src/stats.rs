@@ -36,8 +36,10 @@ pub struct ShardStats {
     pub read_bytes_object: u64,
     /// Object reads planned again since an object was missing.
     pub reads_replanned: u64,
-    /// Reads and searches that objects failed.
-    pub object_failures: u64,
+    /// Reads and searches that an object failed which is gone or damaged.
+    pub damaged_reads: u64,
+    /// Those that the store failed, or a view that was behind.
+    pub failed_reads: u64,
     pub locates: u64,
     pub watches: u64,
     pub watches_woken: u64,

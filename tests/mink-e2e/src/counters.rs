@@ -86,12 +86,7 @@ async fn cost(
 #[tokio::test]
 async fn requests_per_gib_do_not_go_with_batches_or_partitions() {
     let folder = Folder::new();
-    // Client and node want both cores for as long as it lasts: a task may be told to block that only got no time.
-    let config = setup::node(&folder)
-        .allow_line("task blocks its core")
-        .storage(STORE)
-        .flag("--memory", "2GiB")
-        .flag("--wal-flush-age", "3s");
+    let config = setup::node(&folder).storage(STORE).flag("--memory", "2GiB").flag("--wal-flush-age", "3s");
     let mut node = config.start().await.unwrap();
     let mut costs = Vec::new();
     for (topic, partitions, batch_bytes) in

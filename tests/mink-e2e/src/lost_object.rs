@@ -50,7 +50,7 @@ async fn p_14_a_lost_object_costs_its_own_offsets_only() {
     std::fs::remove_file(&lost).unwrap();
 
     let config = config.allow_line("acknowledged data is lost").allow_line("acked data is missing");
-    node.restart_as(config.allow_line("object read failed")).await.unwrap();
+    node.restart_as(config.allow_line("acknowledged data cannot be read")).await.unwrap();
     let number = lost.file_name().unwrap().to_str().unwrap().trim_start_matches('0').to_owned();
     let log = node.process().text(Output::Stderr).unwrap();
     let alarm = log.lines().find(|line| line.contains("ERROR") && line.contains("lost"));

@@ -7,6 +7,7 @@ use mink_kafka_wire::ErrorCode;
 use mink_record::kafka::ProducerStamp;
 use mink_testkit::node::{Node, NodeConfig};
 
+use crate::retention::forget;
 use crate::setup::{self, Folder};
 use crate::wire::{Answered, SOON, Wire, batch, values};
 
@@ -126,6 +127,53 @@ async fn t_3_writers_go_on_after_a_crash_between_object_and_commit() {
 #[tokio::test]
 async fn t_3_writers_go_on_after_a_crash_after_the_flush() {
     writers_go_on_after(Crash::AfterFlush).await;
+}
+
+/// I6, as Kafka keeps it: the records of a producer's last batches are deleted, all of its log's, and a new owner still knows them.
+#[tokio::test]
+async fn i6_a_batch_whose_records_are_deleted_is_not_stored_again_after_a_restart() {
+    let folder = Folder::new();
+    let config = setup::node(&folder).flag("--wal-flush-age", "200ms").flag("--deletion-grace", "200ms");
+    let mut node = config.start().await.unwrap();
+    let mut wire = Wire::connect(node.kafka()).await;
+    wire.create_topic(TOPIC, 1).await;
+    wire.fetch_open(TOPIC, 0, 0).await;
+    let writer = Writer::new(&mut wire, "w").await;
+    for number in 0..BATCHES {
+        assert_eq!(writer.send(&mut wire, TOPIC, number).await.code, 0);
+    }
+    setup::flushed(node.http(), SOON).await;
+    let end = i64::from(BATCHES * RECORDS);
+    forget(&mut wire, TOPIC, 0, end).await;
+    for restart in 0..2 {
+        node.crash_and_restart().await.unwrap();
+        wire = Wire::connect(node.kafka()).await;
+        wire.fetch_open(TOPIC, 0, end).await;
+        for number in 0..BATCHES {
+            let repeat = writer.send(&mut wire, TOPIC, number).await;
+            let first = i64::from(number * RECORDS);
+            assert_eq!((repeat.code, repeat.offset), (0, first), "batch {number}, restart {restart}");
+        }
+    }
+    let gap = writer.send(&mut wire, TOPIC, BATCHES + 1).await;
+    assert_eq!(gap.code, ErrorCode::OutOfOrderSequenceNumber.code(), "{gap:?}");
+    // Another's batch comes, in the WAL alone, and is deleted: both are known to the next owner.
+    let other = Writer::new(&mut wire, "other").await;
+    assert_eq!(other.send(&mut wire, TOPIC, 0).await.offset, end);
+    node.crash_and_restart().await.unwrap();
+    wire = Wire::connect(node.kafka()).await;
+    wire.fetch_open(TOPIC, 0, end).await;
+    forget(&mut wire, TOPIC, 0, end + i64::from(RECORDS)).await;
+    node.crash_and_restart().await.unwrap();
+    wire = Wire::connect(node.kafka()).await;
+    wire.fetch_open(TOPIC, 0, end + i64::from(RECORDS)).await;
+    assert_eq!(other.send(&mut wire, TOPIC, 0).await.offset, end);
+    assert_eq!(writer.send(&mut wire, TOPIC, BATCHES - 1).await.offset, end - i64::from(RECORDS));
+    let next = writer.send(&mut wire, TOPIC, BATCHES).await;
+    assert_eq!((next.code, next.offset), (0, end + i64::from(RECORDS)));
+    let found = wire.fetch(TOPIC, 0, next.offset).await.unwrap();
+    assert_eq!((found.code, found.records.len()), (0, usize::try_from(RECORDS).unwrap()));
+    node.stop(SOON).await.unwrap();
 }
 
 /// T-9: expiry is a fold over the log's commit times, so the same owner and the next one give a writer the same answer, and the writer

@@ -167,7 +167,11 @@ async fn p_12_a_log_keeps_as_many_bytes_as_its_topic_says_and_no_range_twice() {
 async fn records_are_deleted_up_to_an_offset_or_all_of_them_committed_or_not() {
     let folder = Folder::new();
     // Nothing is flushed by age: what is beyond the committed end must be flushed for the request, once.
-    let config = setup::node(&folder).flag("--wal-flush-age", "1h").flag("--deletion-grace", "500ms");
+    let config = setup::node(&folder)
+        .flag("--wal-flush-age", "1h")
+        .flag("--deletion-grace", "500ms")
+        // The last object of a log is kept for as long as it tells of producers (I6).
+        .flag("--producer-expiry", "15s");
     let mut node = config.start().await.unwrap();
     let mut wire = Wire::connect(node.kafka()).await;
     create(&mut wire, TOPIC, 3, &[]).await;

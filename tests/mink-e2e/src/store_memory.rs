@@ -14,7 +14,7 @@ use crate::wire::{SOON, Wire};
 
 const MEMORY_MIB: u64 = 256;
 /// What a process may hold beside what `--memory` counts: code, stacks, the database's pages, and what the allocator does not give back.
-const FIXED_MIB: u64 = 256;
+const FIXED_MIB: u64 = 64;
 const TOPIC: &str = "full";
 /// Longer than the node may take to write down what it holds when the store is back.
 const DONE_WITHIN: Duration = Duration::from_mins(3);
@@ -26,7 +26,7 @@ async fn i_20_a_store_that_is_away_stops_sockets_not_records() {
     let (config, proxy) = setup::node_on_bad_s3(&folder, store, "memory").await;
     let config = config.flag("--memory", &format!("{MEMORY_MIB}MiB"));
     let config = config.allow_line("not yet created, trying again");
-    let mut node = config.allow_line("task blocks its core").start().await.unwrap();
+    let mut node = config.start().await.unwrap();
     let mut wire = Wire::connect(node.kafka()).await;
     wire.create_topic(TOPIC, 4).await;
     let (baseline, _) = setup::resident_kib(node.process().id());

@@ -5,11 +5,17 @@
 //! Invariants checked: I1 (what was acked is there for every later reader), I2 (offsets are dense, unique and never move), I3 (only
 //! what stays is seen, and the high watermark never goes back), I4 (acked is readable at once), I5 (whoever acks), I6 (an
 //! idempotent batch has one place), I7 (what was refused never appears).
+mod forgotten;
+mod hurt;
+
+pub(crate) use forgotten::{Keeps, Raised};
+
 use bytes::Bytes;
 use mink_record::kafka::{BatchBuilder, BatchHeader, Codec, ProducerStamp, RecordRef, batches};
 use mink_router::ReadAnswer;
-use mink_types::{BucketId, Offset};
-use std::collections::BTreeMap;
+use mink_rt::Instant;
+use mink_types::{BucketId, ObjectId, Offset, OffsetRange};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A batch is known by its timestamps: this plus its number times [`RECORDS_MAX`].
@@ -36,6 +42,8 @@ struct Batch {
     count: u32,
     /// An attempt may have stored it: it is under way, was acked, or its end is not known.
     may_exist: bool,
+    /// When it was sent first.
+    sent: Option<Instant>,
     acked: Option<u64>,
     placed: Option<u64>,
 }
@@ -48,8 +56,10 @@ struct Log {
     acked_end: u64,
     /// Furthest high watermark that a reader was told.
     high_watermark: u64,
-    /// Where the log may begin at most: as far as its records were given up.
-    start_max: u64,
+    /// As far as a client has asked for its records to be given up.
+    asked: u64,
+    /// Where the log begins, as the last row says that the ledger has seen.
+    start: u64,
     start_seen: u64,
 }
 
@@ -57,6 +67,11 @@ struct Log {
 struct Inner {
     batches: Vec<Batch>,
     logs: BTreeMap<BucketId, Log>,
+    keeps: BTreeMap<BucketId, Keeps>,
+    /// Buckets whose tables are being dropped.
+    gone: BTreeSet<BucketId>,
+    /// Objects that were damaged by hand, and what lay in them.
+    hurt: BTreeMap<ObjectId, Vec<(BucketId, OffsetRange)>>,
     violations: Vec<String>,
     counts: Counts,
 }
@@ -78,6 +93,12 @@ pub struct Counts {
     pub reads: u64,
     /// Reads that got an error.
     pub read_errors: u64,
+    /// Times that the start of a log was raised.
+    pub raises: u64,
+    /// Objects that were damaged by hand.
+    pub damaged: u64,
+    /// Reads that were refused for that.
+    pub damaged_reads: u64,
 }
 
 /// What was known when a read began.
@@ -159,6 +180,7 @@ impl History {
             bytes: bytes.clone(),
             count,
             may_exist: false,
+            sent: None,
             acked: None,
             placed: None,
         });
@@ -175,9 +197,11 @@ impl History {
     }
 
     /// The batch is on its way: from here it may be stored. Gives what it was before, for [`History::refused`].
-    pub(crate) fn sending(&self, id: BatchId) -> bool {
+    pub(crate) fn sending(&self, id: BatchId, now: Instant) -> bool {
         let mut inner = self.inner();
-        inner.batches.get_mut(id).is_some_and(|batch| std::mem::replace(&mut batch.may_exist, true))
+        let Some(batch) = inner.batches.get_mut(id) else { return false };
+        batch.sent.get_or_insert(now);
+        std::mem::replace(&mut batch.may_exist, true)
     }
 
     /// This attempt was refused: the batch exists only if an earlier attempt may have made it (`before`).
@@ -207,26 +231,6 @@ impl History {
         self.all_violated(told);
     }
 
-    /// A client asks that the log of `bucket` begins at `start`.
-    pub(crate) fn may_start_at(&self, bucket: BucketId, start: Offset) {
-        let mut inner = self.inner();
-        let log = inner.logs.entry(bucket).or_default();
-        log.start_max = log.start_max.max(start.0);
-    }
-
-    /// A client was told that the log of `bucket` begins at `start`.
-    pub(crate) fn starts_at(&self, bucket: BucketId, start: Offset) {
-        let start_max = {
-            let mut inner = self.inner();
-            let log = inner.logs.entry(bucket).or_default();
-            log.start_seen = log.start_seen.max(start.0);
-            log.start_max
-        };
-        if start.0 > start_max {
-            self.violated(format!("I1: {bucket}: begins at {start}, nobody asked for more than {start_max}"));
-        }
-    }
-
     /// What is known as a read begins.
     pub(crate) fn mark(&self, bucket: BucketId) -> Mark {
         let mut inner = self.inner();
@@ -251,8 +255,11 @@ impl History {
             if start.0 < mark.start {
                 told.push(format!("I2: {bucket}: begins at {start} after it began at {}", mark.start));
             }
-            if start.0 > log.start_max {
-                told.push(format!("I1: {bucket}: begins at {start}, may begin at {} at most", log.start_max));
+            if start.0 > log.start {
+                told.push(format!("I1: {bucket}: begins at {start}, by the rows at {}", log.start));
+            }
+            if start > high_watermark {
+                told.push(format!("I3: {bucket}: begins at {start}, high watermark {seen}"));
             }
             log.high_watermark = log.high_watermark.max(seen);
             log.start_seen = log.start_seen.max(start.0);
@@ -264,6 +271,12 @@ impl History {
     pub(crate) fn answer(&self, mark: Mark, from: Offset, answer: &ReadAnswer) -> Offset {
         self.ends(mark, answer.log_start, answer.high_watermark);
         let bucket = mark.bucket;
+        if from.0 < mark.start {
+            self.violated(format!(
+                "I2: {bucket}: a read from {from} is answered, it began at {}",
+                mark.start
+            ));
+        }
         let mut next: Option<u64> = None;
         let mut told = Vec::new();
         for piece in &answer.batches {
@@ -321,7 +334,7 @@ impl History {
             let first = log.placed.range(..=start.0).next_back().filter(|(at, id)| *at + count(id) > start.0);
             let mut at = first.map_or(start.0, |(at, _)| *at);
             for (base, id) in log.placed.range(at..) {
-                if *base > at && *base < end.0 {
+                if *base > at && *base < end.0 && !inner.all_hurt(bucket, at, *base) {
                     told.push(format!("I2: {bucket}: nothing lies at {at}..{base}"));
                 }
                 if *base >= end.0 {
@@ -329,7 +342,7 @@ impl History {
                 }
                 at = base + count(id);
             }
-            if at < end.0 {
+            if at < end.0 && !inner.all_hurt(bucket, at, end.0) {
                 told.push(format!("I2: {bucket}: nothing lies at {at}..{end}"));
             }
         }
@@ -340,8 +353,11 @@ impl History {
     pub(crate) fn first_at(&self, bucket: BucketId, timestamp: i64) -> Option<u64> {
         let inner = self.inner();
         let log = inner.logs.get(&bucket)?;
-        log.placed.range(log.start_max..).find_map(|(base, id)| {
+        log.placed.range(log.start..).find_map(|(base, id)| {
             let batch = inner.batches.get(*id).filter(|batch| batch.acked.is_some())?;
+            if inner.all_hurt(bucket, *base, base + 1) {
+                return None;
+            }
             let first = time_of(*id);
             let skip = timestamp.saturating_sub(first).max(0);
             let skip = u64::try_from(skip).unwrap_or(u64::MAX);
@@ -357,7 +373,9 @@ impl History {
 
     /// A bucket is gone with its table: nothing is expected of it any more.
     pub(crate) fn forget(&self, bucket: BucketId) {
-        self.inner().logs.remove(&bucket);
+        let mut inner = self.inner();
+        inner.logs.remove(&bucket);
+        inner.gone.insert(bucket);
     }
 }
 
@@ -384,18 +402,22 @@ impl Inner {
 
     /// A batch is shown at `base`.
     fn place(&mut self, id: BatchId, base: u64, by: &str) -> Option<String> {
-        let batch = self.batches.get_mut(id)?;
+        let batch = self.batches.get(id)?;
         let bucket = batch.sender.bucket;
         match batch.placed {
-            Some(placed) if placed == base => return None,
+            Some(placed) if placed == base || self.all_hurt(bucket, base, base + 1) => return None,
+            // It was lost before it was acked, and sent again.
+            Some(placed) if self.all_hurt(bucket, placed, placed + 1) => {}
             Some(placed) => {
                 let which = if batch.sender.idempotent.is_some() { "I6" } else { "I2" };
                 return Some(format!(
                     "{which}: {bucket}: batch {id} lies at {placed}, and by {by} at {base}"
                 ));
             }
-            None => batch.placed = Some(base),
+            None => {}
         }
+        let batch = self.batches.get_mut(id)?;
+        batch.placed = Some(base);
         let end = base + u64::from(batch.count);
         let log = self.logs.entry(bucket).or_default();
         let count = |id: &BatchId| self.batches.get(*id).map_or(0, |batch| u64::from(batch.count));

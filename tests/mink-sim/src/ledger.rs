@@ -3,16 +3,18 @@
 //! Lives on: the simulation's thread.
 //! Owns: a state of its own, applied from the rows themselves.
 //! Invariants checked: I11 (the rows give one state), I12 (a request counts once), I14 (nothing is deleted that metadata or a
-//! reader within its grace can reach; seals and anchors stay).
-use crate::history::History;
-use mink_metadata::{Answer, CommandResult, State};
+//! reader within its grace can reach; seals and anchors stay), DESIGN 2.8 (retention takes what is too old or too much, and no more).
+use crate::history::{History, Raised};
+use crate::plan::Plan;
+use mink_metadata::{Answer, Bucket, CommandResult, State};
 use mink_object::{MemoryStore, ObjectKey, ObjectStore, list_all};
 use mink_rt::{Instant, Service};
 use mink_sql::CommandLog;
-use mink_types::{ClusterName, Incarnation, LogIndex, NodeId, ObjectId, RequestId, WalChain, WalNumber};
+use mink_types::{
+    ClusterName, Incarnation, LogIndex, NodeId, ObjectId, Offset, RequestId, WalChain, WalNumber,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 /// Rows of one read.
 const ROWS: usize = 256;
@@ -25,7 +27,8 @@ pub(crate) struct Ledger {
     service: Service,
     log: Arc<dyn CommandLog>,
     cluster: ClusterName,
-    grace: Duration,
+    plan: Plan,
+    began: Instant,
     history: Arc<History>,
     inner: Mutex<Inner>,
 }
@@ -43,11 +46,12 @@ impl Ledger {
         service: &Service,
         log: Arc<dyn CommandLog>,
         cluster: &ClusterName,
-        grace: Duration,
+        plan: &Plan,
         history: &Arc<History>,
     ) -> Ledger {
+        let (plan, began) = (plan.clone(), service.now());
         let (service, cluster, history) = (service.clone(), cluster.clone(), Arc::clone(history));
-        Ledger { service, log, cluster, grace, history, inner: Mutex::default() }
+        Ledger { service, log, cluster, plan, began, history, inner: Mutex::default() }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -83,10 +87,22 @@ impl Ledger {
             if row.index <= state.witness().index {
                 continue;
             }
+            let before = state.clone();
             let applied = match state.apply(&row) {
                 Ok(applied) => applied,
                 Err(error) => return self.history.violated(format!("I11: row {}: {error}", row.index)),
             };
+            for (id, bucket) in state.buckets_since(&before) {
+                if before.bucket(id).is_some_and(|old| old.start < bucket.start) {
+                    self.history.raised(Raised {
+                        bucket: *id,
+                        start: bucket.start,
+                        kept_bytes: kept_bytes(bucket, bucket.start),
+                        now,
+                        age_error: self.plan.age_error(now.duration_since(self.began)),
+                    });
+                }
+            }
             for (request, result) in applied {
                 if let CommandResult::Done(Answer::TableCreated(id)) = &result
                     && made.insert(id.0, request).is_some_and(|other| other != request)
@@ -131,7 +147,7 @@ impl Ledger {
         }
         if let Some(since) = doomed.get(&id) {
             let age = now.duration_since(*since);
-            let least = self.grace * GRACE_PERCENT / 100;
+            let least = self.plan.deletion_grace * GRACE_PERCENT / 100;
             return (age < least).then(|| format!("only {age:?} after it was given up"));
         }
         let ObjectId::Wal { chain, number } = id else { return None };
@@ -150,11 +166,15 @@ impl Ledger {
         let now = self.service.now();
         let doomed = self.inner().doomed.clone();
         // What was given up a moment ago still has its grace; compaction may be at work.
-        let fresh = |id: &ObjectId| doomed.get(id).is_some_and(|at| now.duration_since(*at) < self.grace * 3);
+        let grace = self.plan.deletion_grace;
+        let fresh = |id: &ObjectId| doomed.get(id).is_some_and(|at| now.duration_since(*at) < grace * 3);
         let mut may_stay = BTreeSet::new();
         for (id, object) in state.objects() {
             let key = ObjectKey::object(&self.cluster, *id);
             may_stay.insert(key.clone());
+            if self.history.is_hurt(*id) {
+                continue;
+            }
             match memory.head(&key).await {
                 Ok(meta) if meta.len == object.length => {}
                 Ok(meta) => {
@@ -195,10 +215,33 @@ impl Ledger {
         }
     }
 
+    /// Long after the last append: what is too old is gone, and so is what is too much.
+    pub(crate) fn check_forgotten(&self, state: &State) {
+        for (id, bucket) in state.buckets() {
+            let Some(options) = state.table(id.table).map(|table| &table.options) else { continue };
+            if options.log_ttl_ms.is_some() && bucket.start < bucket.end {
+                let (start, end) = (bucket.start, bucket.end);
+                self.history
+                    .violated(format!("retention: {id} still has {start}..{end}, all of it is too old"));
+            }
+            let mut ranges = bucket.ranges_from(bucket.start);
+            let second = ranges.next().map_or(bucket.end, |(first, _)| first.end);
+            let kept = kept_bytes(bucket, second);
+            if options.retention_bytes.is_some_and(|most| kept >= most && second < bucket.end) {
+                self.history.violated(format!("retention: {id} keeps {kept} bytes behind its first range"));
+            }
+        }
+    }
+
     fn wal_may_stay(state: &State, chain: WalChain, number: WalNumber) -> bool {
         let Some(life) = state.incarnation(chain.incarnation) else { return false };
         life.seal == Some(number) || (!state.dead(chain.incarnation) && number.0 + 1 >= life.trim.0)
     }
+}
+
+/// Bytes that metadata counts of a bucket from an offset on.
+fn kept_bytes(bucket: &Bucket, from: Offset) -> u64 {
+    bucket.ranges_from(from).map(|(_, range)| range.bytes).sum()
 }
 
 /// The object that a key names, if it is a WAL or stream object.

@@ -17,14 +17,18 @@ pub(crate) async fn check(site: Site, serving: Serving) {
     let admin = Arc::clone(&serving.admin);
     let Some(metrics) = serving.call(async move { admin.metrics().await }).await else { return };
     let plan = &site.plan;
-    // What is not flushed stays in memory: it is bounded by the WAL.
+    // What is not flushed stays in memory: it is bounded by the WAL. Beyond that a shard keeps no more than its share, so the worst is
+    // that one has all that is not flushed, and the others are full of what is.
     let unflushed = level(&metrics, "mink_wal_untrimmed_bytes") + level(&metrics, "mink_wal_waiting_bytes");
+    let shards = plan.shards as u64;
+    let share = plan.tail_bytes / shards.max(1);
+    let log = share.max(ARENA) * shards.saturating_sub(1) + share.max(unflushed + ARENA);
     let most = |metric: &Metric| match (metric.name, part(metric)) {
         ("mink_wal_untrimmed_objects", _) => Some(plan.wal.untrimmed_objects_max as u64),
         ("mink_wal_untrimmed_bytes", _) => Some(plan.wal.untrimmed_bytes_max),
         ("mink_wal_in_flight", _) => Some(plan.wal.puts_in_flight_max as u64),
         ("mink_wal_waiting_bytes", _) => Some(plan.wal.waiting_bytes_max + ONE_MORE),
-        ("mink_memory_bytes", "log") => Some(plan.tail_bytes + unflushed + ARENA * plan.shards as u64),
+        ("mink_memory_bytes", "log") => Some(log),
         ("mink_memory_bytes", "footers") => Some(plan.footer_cache_bytes as u64 + ONE_MORE),
         ("mink_memory_bytes", "blocks") => Some(plan.block_cache_bytes as u64 + ONE_MORE),
         _ => None,

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod clients;
+mod damage;
 mod dice;
 mod history;
 mod ledger;

@@ -5,6 +5,7 @@
 //! Invariants: a machine has one process at a time (the directory's lock); a killed process has vanished before the next begins.
 use crate::dice::Dice;
 use crate::history::History;
+use crate::ledger::Ledger;
 use crate::log::SimLog;
 use crate::plan::Plan;
 use crate::store::SimStore;
@@ -35,6 +36,7 @@ pub(crate) struct Site {
     pub(crate) store: SimStore,
     pub(crate) log: SimLog,
     pub(crate) history: Arc<History>,
+    pub(crate) ledger: Arc<Ledger>,
     /// Nodes that serve, by process.
     serving: Arc<Mutex<BTreeMap<u64, Serving>>>,
     root: Arc<tempfile::TempDir>,
@@ -94,9 +96,9 @@ impl Site {
         dice: &Dice,
         plan: Plan,
         cluster: ClusterName,
-        store: SimStore,
-        log: SimLog,
+        (store, log): (SimStore, SimLog),
         history: &Arc<History>,
+        ledger: &Arc<Ledger>,
     ) -> Site {
         let shm = std::path::Path::new("/dev/shm");
         let builder = || tempfile::Builder::new().prefix("mink-sim-").to_owned();
@@ -110,6 +112,7 @@ impl Site {
             store,
             log,
             history: Arc::clone(history),
+            ledger: Arc::clone(ledger),
             serving: Arc::default(),
             root: Arc::new(root.expect("a directory for the machines' locks")),
         }
@@ -132,6 +135,17 @@ impl Site {
         self.serving().remove(&number);
     }
 
+    /// How wrong a machine's wall clock is.
+    fn wall_ahead_ms(&self) -> i64 {
+        let most = i64::try_from(self.plan.wall_wrong.as_millis()).unwrap_or(0);
+        i64::try_from(self.dice.below(2 * most.unsigned_abs())).unwrap_or(0) - most
+    }
+
+    /// Whether a process serves.
+    pub(crate) fn serves(&self, number: u64) -> bool {
+        self.serving().contains_key(&number)
+    }
+
     /// Begins a process on a machine.
     pub(crate) fn begin(&self, machine: usize, number: u64) -> Running {
         let drift = i32::try_from(self.dice.below(2 * self.plan.drift_ppm + 1)).unwrap_or(0)
@@ -139,7 +153,7 @@ impl Site {
         let clock = SimClock {
             boot_ahead: Duration::from_secs(self.dice.below(100_000)),
             drift_ppm: drift,
-            wall_ahead_ms: i64::try_from(self.dice.below(20_000)).unwrap_or(0) - 10_000,
+            wall_ahead_ms: self.wall_ahead_ms(),
         };
         let process = self.world.process(clock);
         let (tell, ended) = oneshot::channel();

@@ -2,11 +2,13 @@
 //!
 //! Lives on: the simulation's thread.
 //! Owns: the processes, and when each trouble ends.
-//! Invariants: there is always a process that can serve, or one is begun soon; no process ends as "failed", as nothing is ever lost.
+//! Invariants: there is always a process that can serve, or one is begun soon; no process ends as "failed", whatever is done to it.
+use crate::damage;
 use crate::levels;
 use crate::machine::{Ended, Running, Site};
 use crate::weather::{Place, Weather};
 use mink_node::NodeEnd;
+use mink_object::MemoryStore;
 use mink_rt::Instant;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,6 +27,7 @@ const DRAIN: Duration = Duration::from_secs(15);
 pub(crate) struct Nature {
     site: Site,
     weather: Arc<Weather>,
+    memory: Arc<MemoryStore>,
     running: BTreeMap<usize, Running>,
     begun: u64,
     /// Paused processes go on at these times.
@@ -48,10 +51,11 @@ enum Trouble {
 }
 
 impl Nature {
-    pub(crate) fn new(site: &Site, weather: &Arc<Weather>) -> Nature {
+    pub(crate) fn new(site: &Site, weather: &Arc<Weather>, memory: &Arc<MemoryStore>) -> Nature {
         Nature {
             site: site.clone(),
             weather: Arc::clone(weather),
+            memory: Arc::clone(memory),
             running: BTreeMap::new(),
             begun: 0,
             resumes: BTreeMap::new(),
@@ -236,7 +240,8 @@ impl Nature {
         let seconds =
             |least: u64, most: u64| dice.between(Duration::from_secs(least), Duration::from_secs(most));
         let place = if dice.one_in(3) { Place::Database } else { Place::Store };
-        let trouble = match dice.below(14) {
+        let kinds = if self.site.plan.damage { 18 } else { 14 };
+        let trouble = match dice.below(kinds) {
             0 | 1 => return self.crash(),
             2 => {
                 // Another process is begun while one runs: the younger one takes over.
@@ -255,6 +260,15 @@ impl Nature {
             }
             6 => return self.jump(),
             12 | 13 => return self.cut_off(),
+            14.. => {
+                let strike = damage::strike(self.site.clone(), Arc::clone(&self.memory));
+                drop(self.site.service.spawn("damage", strike));
+                // Else all may be flushed before anybody misses it.
+                if dice.one_in(2) {
+                    self.crash();
+                }
+                return;
+            }
             7 => (now + seconds(1, 12), Trouble::Down(place)),
             8 => (now + seconds(1, 8), Trouble::Storm(place)),
             _ => (now + seconds(2, 20), Trouble::Bad(place)),
@@ -317,7 +331,16 @@ impl Nature {
     fn jump(&self) {
         let Some(running) = self.active().and_then(|machine| self.running.get(&machine)) else { return };
         let hour = 3_600_000;
-        let ahead = self.site.dice.pick(&[-48 * hour, -60_000, 500, 30 * 60_000, 400 * hour]).unwrap_or(0);
+        let mut aheads = vec![-48 * hour, -60_000, 500];
+        // A leap of less than an hour is believed, and a process that begins believes its clock: it cannot tell a wrong one from a long
+        // pause. Where ages are seconds that is too much; elsewhere it must not be longer than producers are remembered.
+        match (self.site.plan.ttl.is_some(), self.site.serves(running.number)) {
+            (true, false) => return,
+            (true, true) => aheads.push(400 * hour),
+            (false, false) => aheads.push(30 * 60_000),
+            (false, true) => aheads.extend([30 * 60_000, 400 * hour]),
+        }
+        let ahead = self.site.dice.pick(&aheads).unwrap_or(0);
         tracing::info!(number = running.number, ahead, "wall clock jumps");
         running.process.set_wall_ahead(ahead);
     }

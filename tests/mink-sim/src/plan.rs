@@ -30,23 +30,42 @@ pub(crate) struct Plan {
     pub(crate) block_cache_bytes: usize,
     pub(crate) compaction: CompactionConfig,
     pub(crate) deletion_grace: Duration,
+    /// How long, and how much of each bucket, tables that forget keep.
+    pub(crate) ttl: Option<Duration>,
+    pub(crate) retention_bytes: Option<u64>,
+    /// How far the wall clock of a machine may be wrong when a process begins.
+    pub(crate) wall_wrong: Duration,
     /// How far a boot-time clock may go wrong.
     pub(crate) drift_ppm: u64,
     /// Pause between two blows of nature, at most.
     pub(crate) blows: Duration,
+    /// Whether objects are damaged by hand.
+    pub(crate) damage: bool,
     /// Percentage of requests with a fault, when the weather is bad.
     pub(crate) faults: u64,
 }
 
 impl Plan {
+    /// How much older than it is a record may look after `elapsed`: by two wall clocks and two boot-time clocks.
+    pub(crate) fn age_error(&self, elapsed: Duration) -> Duration {
+        let drift = elapsed / 1_000_000 * u32::try_from(self.drift_ppm).unwrap_or(u32::MAX);
+        (self.wall_wrong + drift) * 2
+    }
+
     /// The shape that the seed gives.
     pub(crate) fn draw(dice: &Dice, duration: Duration) -> Plan {
         let ms = Duration::from_millis;
+        let ttl = dice.pick(&[None, None, Some(ms(8_000)), Some(ms(15_000))]).flatten();
         let wal = WalConfig {
             linger: dice.pick(&[ms(5), ms(50)]).unwrap_or(ms(5)),
             batch_bytes: 64 << 10,
             puts_in_flight_max: dice.pick(&[2, 4, 8]).unwrap_or(4),
             puts_per_second: dice.pick(&[None, Some(20)]).unwrap_or(None),
+            chunk_bytes_max: 2 << 20,
+            object_bytes_max: 12 << 20,
+            untrimmed_bytes_max: dice.pick(&[12 << 20, 256 << 20]).unwrap_or(12 << 20),
+            // As little as one batch: then the lanes fill, and whoever appends waits.
+            waiting_bytes_max: dice.pick(&[8 << 10, 64 << 10, 64 << 20]).unwrap_or(64 << 10),
             untrimmed_objects_max: dice.pick(&[8, 32, 512]).unwrap_or(32),
             flush_age: dice.pick(&[ms(300), ms(1_500), ms(10_000)]).unwrap_or(ms(1_500)),
             flush_bytes: 64 << 10,
@@ -76,8 +95,13 @@ impl Plan {
                 window_bytes: CompactionConfig::WINDOW_BYTES_MIN,
             },
             deletion_grace: Duration::from_secs(20),
+            ttl,
+            retention_bytes: dice.pick(&[None, None, Some(4 << 10), Some(64 << 10)]).flatten(),
+            // Ages of seconds are told by clocks that are less wrong.
+            wall_wrong: if ttl.is_some() { ms(1_000) } else { ms(10_000) },
             drift_ppm: dice.pick(&[0, 500, 10_000]).unwrap_or(0),
             blows: dice.pick(&[ms(4_000), ms(10_000), ms(25_000)]).unwrap_or(ms(10_000)),
+            damage: dice.one_in(3),
             faults: dice.pick(&[0, 3, 15]).unwrap_or(3),
         }
     }

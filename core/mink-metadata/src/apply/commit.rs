@@ -5,7 +5,7 @@
 //! dropped tables are skipped), I14 (an id that was doomed or is in use is not taken again), I13 (epochs are checked).
 use std::collections::{BTreeMap, BTreeSet};
 
-use mink_types::{BucketEpoch, BucketId, Incarnation, ObjectId, Offset, WalChain, WalNumber};
+use mink_types::{BucketId, Incarnation, ObjectId, Offset, WalChain, WalNumber};
 
 use super::{Judged, Position};
 use crate::state::{Object, ObjectRange, State};
@@ -41,6 +41,9 @@ impl State {
         self.check_ranges(source, objects)?;
         for object in objects {
             self.commit_object(at, object);
+        }
+        for range in objects.iter().flat_map(|object| &object.ranges) {
+            self.drop_unread(at.index, range.bucket);
         }
         if let (Some(trim), Some(state)) = (trim, self.incarnations.get_mut(&by)) {
             state.trim = state.trim.max(trim);
@@ -144,44 +147,5 @@ impl State {
         bucket.ranges.insert(range.start, kept);
         bucket.end = range.end;
         true
-    }
-
-    pub(super) fn raise_start(
-        &mut self,
-        at: Position,
-        by: Incarnation,
-        id: BucketId,
-        epoch: BucketEpoch,
-        start: Offset,
-    ) -> Judged {
-        self.acting(by)?;
-        self.live_bucket(by, id, epoch)?;
-        let Some(bucket) = self.buckets.get_mut(&id) else {
-            return Err(Refusal::Stale { bucket: id, why: Stale::Gone });
-        };
-        if start <= bucket.start || start > bucket.end {
-            return Err(Refusal::Invalid(Invalid::StartOutOfRange));
-        }
-        bucket.start = start;
-        let below: Vec<(Offset, ObjectId)> = bucket
-            .ranges
-            .iter()
-            .take_while(|(_, range)| range.end <= start)
-            .map(|(first, range)| (*first, range.object))
-            .collect();
-        for (first, _) in &below {
-            bucket.ranges.remove(first);
-        }
-        for (_, object) in below {
-            self.lose_range(at.index, object);
-        }
-        Ok(Answer::Done)
-    }
-
-    pub(super) fn deleted(&mut self, objects: &[ObjectId]) -> Answer {
-        for id in objects {
-            self.doomed.remove(id);
-        }
-        Answer::Done
     }
 }

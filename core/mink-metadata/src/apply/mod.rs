@@ -8,6 +8,7 @@
 mod commit;
 mod nodes;
 mod open;
+mod retain;
 mod rewrite;
 mod tables;
 
@@ -147,6 +148,9 @@ impl State {
             Command::Release { by, bucket, epoch, end } => self.release(*by, *bucket, *epoch, *end),
             Command::RaiseStart { by, bucket, epoch, start } => {
                 self.raise_start(at, *by, *bucket, *epoch, *start)
+            }
+            Command::ForgetProducers { by, bucket, epoch, end } => {
+                self.forget_producers(at, *by, *bucket, *epoch, *end)
             }
             Command::Deleted { objects } => Ok(self.deleted(objects)),
             Command::Swept { incarnation } => self.swept(*incarnation),

@@ -35,6 +35,9 @@ impl State {
         for object in objects {
             self.rewrite_object(at, object);
         }
+        for range in objects.iter().flat_map(|object| &object.ranges) {
+            self.drop_unread(at.index, range.bucket);
+        }
         Ok(Answer::Done)
     }
 

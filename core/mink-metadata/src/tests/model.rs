@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
+use crate::FEATURE_LEVEL_MAX;
 
 /// A command as it is drawn: small numbers that become ids once the model's state is known.
 #[derive(Clone, Debug)]
@@ -50,6 +51,8 @@ enum Drawn {
         epoch: u32,
         start: u64,
     },
+    /// By, bucket, epoch off by, end off by.
+    Forget(usize, usize, u32, u64),
     Delete(usize),
     Sweep(usize),
     Repeat(usize),
@@ -85,6 +88,8 @@ fn drawn() -> impl Strategy<Value = Drawn> {
             .prop_map(|(by, bucket, epoch, end)| Drawn::Release { by, bucket, epoch, end }),
         2 => (small(), 0..6usize, epoch(), 0..9u64)
             .prop_map(|(by, bucket, epoch, start)| Drawn::RaiseStart { by, bucket, epoch, start }),
+        1 => (small(), 0..6usize, epoch(), off())
+            .prop_map(|(by, bucket, epoch, end)| Drawn::Forget(by, bucket, epoch, end)),
         1 => small().prop_map(Drawn::Delete),
         1 => small().prop_map(Drawn::Sweep),
         2 => (0..50usize).prop_map(Drawn::Repeat),
@@ -121,6 +126,21 @@ struct Plain {
     start: u64,
     end: u64,
     ranges: Vec<(u64, u64, ObjectId)>,
+}
+
+impl Plain {
+    /// I6: of what lies before the start, what a recovery of the producers would look at stays.
+    fn drop_unread(&mut self) {
+        let mut needed = Vec::new();
+        for range in self.ranges.iter().rev() {
+            needed.push(*range);
+            if matches!(range.2, ObjectId::Stream { .. }) {
+                break;
+            }
+        }
+        let start = self.start;
+        self.ranges.retain(|range| range.1 > start || needed.contains(range));
+    }
 }
 
 /// The whole of the rules once more, with plain maps and no index.
@@ -162,6 +182,11 @@ impl Model {
         let accepted = next.step(row, command, &mut opened);
         if !accepted {
             return (false, opened);
+        }
+        next.buckets.values_mut().for_each(Plain::drop_unread);
+        if let Command::Rewrite { objects, .. } = command {
+            let used = next.referenced();
+            next.doomed.extend(objects.iter().map(|object| object.id).filter(|id| !used.contains(id)));
         }
         *self = next;
         for lost in before.difference(&self.referenced()) {
@@ -251,7 +276,18 @@ impl Model {
                             return false;
                         }
                         b.start = start.0;
-                        b.ranges.retain(|range| range.1 > start.0);
+                    }
+                    _ => return false,
+                }
+            }
+            Command::ForgetProducers { by, bucket, epoch, end } => {
+                let live = self.live(*by);
+                match self.buckets.get_mut(bucket) {
+                    Some(b) if live && b.owner == Some(by.0) && b.epoch == epoch.0 => {
+                        if b.end != end.0 || b.start != b.end {
+                            return false;
+                        }
+                        b.ranges.clear();
                     }
                     _ => return false,
                 }
@@ -395,7 +431,7 @@ impl Model {
     fn concrete(&self, drawn: Drawn, names: usize) -> Command {
         match drawn {
             Drawn::Register(node) => {
-                Command::Register(Registration { feature_level_max: 2, ..registration(node) })
+                Command::Register(Registration { feature_level_max: FEATURE_LEVEL_MAX, ..registration(node) })
             }
             Drawn::Fence { who, by } => {
                 Command::Fence { incarnation: self.incarnation(who), by: self.incarnation(by) }
@@ -454,6 +490,11 @@ impl Model {
                 let epoch = BucketEpoch(plain.epoch + epoch);
                 let start = Offset(plain.start + start);
                 Command::RaiseStart { by: self.author(&plain, by), bucket: id, epoch, start }
+            }
+            Drawn::Forget(by, bucket, epoch, end) => {
+                let (id, plain) = self.bucket(bucket);
+                let (epoch, end) = (BucketEpoch(plain.epoch + epoch), Offset(plain.end + end));
+                Command::ForgetProducers { by: self.author(&plain, by), bucket: id, epoch, end }
             }
             Drawn::Delete(most) => {
                 Command::Deleted { objects: self.doomed.iter().take(most).copied().collect() }
@@ -583,7 +624,9 @@ proptest! {
     ) {
         let mut log = Log::new();
         log.done(Command::CreateDatabase { name: database("kafka") });
-        log.done(Command::RaiseFeatureLevel { level: 2 });
+        for level in 2..=FEATURE_LEVEL_MAX {
+            log.done(Command::RaiseFeatureLevel { level });
+        }
         let mut model = Model::default();
         let mut sent: Vec<(RequestId, Command)> = Vec::new();
         let mut open_row: Vec<(RequestId, Command)> = Vec::new();

@@ -178,6 +178,7 @@ fn every_command_survives_its_encoding() {
         open(by, &[], None),
         Command::Release { by, bucket: id, epoch: BucketEpoch(0), end: Offset(0) },
         Command::RaiseStart { by, bucket: id, epoch: BucketEpoch(1), start: Offset(u64::MAX) },
+        Command::ForgetProducers { by, bucket: id, epoch: BucketEpoch(1), end: Offset(u64::MAX) },
         Command::Deleted { objects: vec![ObjectId::Stream { chain, counter: 1 }] },
         Command::Swept { incarnation: Incarnation(0) },
         Command::Probed { store: String::new(), sound: false, detail: "ä".into() },

@@ -29,7 +29,7 @@ pub(crate) struct Envelope {
     session: Vec<u8>,
     #[prost(uint64, tag = "2")]
     counter: u64,
-    #[prost(oneof = "Kind", tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18")]
+    #[prost(oneof = "Kind", tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19")]
     kind: Option<Kind>,
 }
 
@@ -68,6 +68,9 @@ enum Kind {
     /// Feature level 2.
     #[prost(message, tag = "18")]
     Rewrite(Rewrite),
+    /// Feature level 3.
+    #[prost(message, tag = "19")]
+    ForgetProducers(At),
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -278,6 +281,12 @@ fn kind(command: &Command) -> Kind {
         Command::RaiseStart { by, bucket, epoch, start } => {
             Kind::RaiseStart(At { by: by.0, bucket: Some((*bucket).into()), epoch: epoch.0, offset: start.0 })
         }
+        Command::ForgetProducers { by, bucket, epoch, end } => Kind::ForgetProducers(At {
+            by: by.0,
+            bucket: Some((*bucket).into()),
+            epoch: epoch.0,
+            offset: end.0,
+        }),
         Command::Deleted { objects } => {
             Kind::Deleted(Deleted { objects: objects.iter().map(|id| (*id).into()).collect() })
         }
@@ -337,6 +346,12 @@ pub(crate) fn command(wire: Envelope) -> Result<(RequestId, Command), WireError>
             bucket: bucket_id(at.bucket)?,
             epoch: BucketEpoch(at.epoch),
             start: Offset(at.offset),
+        },
+        Kind::ForgetProducers(at) => Command::ForgetProducers {
+            by: Incarnation(at.by),
+            bucket: bucket_id(at.bucket)?,
+            epoch: BucketEpoch(at.epoch),
+            end: Offset(at.offset),
         },
         Kind::Deleted(deleted) => Command::Deleted {
             objects: deleted.objects.into_iter().map(ObjectId::try_from).collect::<Result<_, _>>()?,

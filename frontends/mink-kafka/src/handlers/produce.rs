@@ -2,12 +2,14 @@
 //! durable.
 //!
 //! Lives on: the service runtime.
-//! Invariants: I7: a batch that was handed over is acked, refused before it was ordered, or its connection closes; time-outs end
-//! only the wait for room. DESIGN 2.2: what was sent behind a curable refusal of the same partition fails too. K-9 and its kin
+//! Invariants: I7: a batch that was handed over is acked, refused before it was ordered, or its connection closes; only if its topic
+//! was deleted is it refused later, for then nobody will ever read it (K-26). Time-outs end only the wait for room. DESIGN 2.2: what was sent behind a curable refusal of the same partition fails too. K-9 and its kin
 //! are the log's.
 use super::{Call, encode};
 use crate::connection::{Answer, Answering, later, ready};
 use crate::counters::Closed;
+use crate::node::Node;
+use crate::refusals::Refusals;
 use crate::topic::Refusal;
 use crate::{error_code, topic};
 use bytes::Bytes;
@@ -21,6 +23,7 @@ use mink_record::kafka::{BatchHeader, Codec, ProducedLimits, check_produced};
 use mink_router::{AppendTicket, Appended, Lost};
 use mink_types::BucketId;
 use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
@@ -40,8 +43,15 @@ struct Checked {
 /// What becomes of one partition of the request.
 enum Outcome {
     Refused(Refusal),
-    /// The batch was handed over.
-    Ticket(AppendTicket, usize),
+    /// The batch was handed over and has its offset.
+    Ordered(Ordered),
+}
+
+/// A batch that waits to be durable.
+struct Ordered {
+    ticket: AppendTicket,
+    bucket: BucketId,
+    bytes: usize,
 }
 
 /// A partition of the request, in its order.
@@ -74,24 +84,24 @@ pub(super) async fn produce(call: &mut Call<'_>, request: ProduceRequest) -> Ans
         return unacknowledged(call, &partitions);
     }
     let (version, correlation) = (call.version, call.correlation);
-    let counters = call.node.counters.clone();
+    let settling =
+        Settling { node: Arc::clone(call.node), refusals: Arc::clone(call.refusals), request: call.number };
     later(async move {
         let mut answers: Vec<Vec<PartitionProduceResponse>> = topics.iter().map(|_| Vec::new()).collect();
-        for partition in partitions {
-            let answer = match partition.outcome {
+        for Partition { topic, index, outcome } in partitions {
+            let answer = match outcome {
                 Outcome::Refused(refusal) => {
-                    counters.partition_error();
-                    refused(partition.index, refusal)
+                    settling.node.counters.partition_error();
+                    refused(index, refusal)
                 }
-                Outcome::Ticket(ticket, bytes) => match ticket.durable().await {
-                    Ok(appended) => {
-                        counters.produced(bytes);
-                        acked(partition.index, &appended)
-                    }
-                    Err(Lost) => return Answer::Close(Closed::Lost),
-                },
+                Outcome::Ordered(ordered) => {
+                    let Some(answer) = settling.settle(ordered, topics.get(topic), index).await else {
+                        return Answer::Close(Closed::Lost);
+                    };
+                    answer
+                }
             };
-            if let Some(topic) = answers.get_mut(partition.topic) {
+            if let Some(topic) = answers.get_mut(topic) {
                 topic.push(answer);
             }
         }
@@ -101,6 +111,45 @@ pub(super) async fn produce(call: &mut Call<'_>, request: ProduceRequest) -> Ans
         let response = ProduceResponse { responses: responses.collect(), ..ProduceResponse::default() };
         encode(version, correlation, &response)
     })
+}
+
+/// What an answer needs once its request is no longer at hand.
+struct Settling {
+    node: Arc<Node>,
+    refusals: Arc<Mutex<Refusals>>,
+    /// The request's number on its connection.
+    request: u64,
+}
+
+impl Settling {
+    /// The answer for a batch that was ordered; none if nobody knows what became of it.
+    async fn settle(
+        &self,
+        ordered: Ordered,
+        topic: Option<&KafkaString>,
+        index: i32,
+    ) -> Option<PartitionProduceResponse> {
+        if let Ok(appended) = ordered.ticket.durable().await {
+            self.node.counters.produced(ordered.bytes);
+            return Some(acked(index, &appended));
+        }
+        let refusal = deleted(&self.node, ordered.bucket)?;
+        if let Some(topic) = topic {
+            // What is behind it must not get into a new topic of the name before it.
+            let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+            refusals.note(topic, index, refusal.code, self.request);
+        }
+        self.node.counters.partition_error();
+        Some(refused(index, refusal))
+    }
+}
+
+/// The refusal of a batch whose fate nobody told, if its topic was deleted: as this view of the log has no such table, none later has
+/// (K-26), and no reader will ever see the batch.
+fn deleted(node: &Node, bucket: BucketId) -> Option<Refusal> {
+    let gone = node.admin.state().table(bucket.table).is_none();
+    let why = "the topic was deleted before the batch was durable; nothing of it is kept";
+    gone.then(|| Refusal::new(ErrorCode::UnknownTopicOrPartition, why))
 }
 
 /// A partition of the request with the verdict on its batch.
@@ -197,8 +246,8 @@ struct Handed {
     name: KafkaString,
     index: i32,
     bytes: usize,
-    /// None when the log's end was lost on the way.
-    ticket: Result<Result<AppendTicket, Lost>, Refused>,
+    /// Where it went, and the ticket, unless that was lost on the way.
+    ticket: Result<(BucketId, Result<AppendTicket, Lost>), Refused>,
 }
 
 /// Hands every accepted batch to its bucket, waiting for room until the request's time is over. A batch that found no room by
@@ -222,7 +271,7 @@ async fn hand_over(call: &mut Call<'_>, judged: Vec<Judged>, timeout: Duration) 
             let (bytes, ticket) = match verdict {
                 Err(refused) => (0, Err(refused)),
                 Ok((checked, permit)) => {
-                    let bytes = checked.batch.len();
+                    let (bucket, bytes) = (checked.bucket, checked.batch.len());
                     let append = source.append(checked.bucket, checked.header, checked.batch, permit);
                     let ticket = timeout_at(deadline, append).await.map_err(|_elapsed| Refused {
                         refusal: Refusal::new(
@@ -231,7 +280,7 @@ async fn hand_over(call: &mut Call<'_>, judged: Vec<Judged>, timeout: Duration) 
                         ),
                         curable: true,
                     });
-                    (bytes, ticket)
+                    (bytes, ticket.map(|ticket| (bucket, ticket)))
                 }
             };
             Handed {
@@ -257,22 +306,28 @@ async fn ordered(
     for handed in handed {
         debug_assert!(topics.get(handed.topic) == Some(&handed.name), "a partition keeps its topic");
         let outcome = match handed.ticket {
-            Ok(Ok(mut ticket)) => match ticket.ordered().await {
-                Ok(Ok(_offset)) => Ok(Outcome::Ticket(ticket, handed.bytes)),
-                Ok(Err(error)) => Err(Refused {
+            Ok((bucket, Ok(mut ticket))) => match ticket.ordered().await {
+                Ok(Ok(_offset)) => Ok(Outcome::Ordered(Ordered { ticket, bucket, bytes: handed.bytes })),
+                Ok(Err(error)) => Err(Some(Refused {
                     refusal: Refusal::new(error_code::of_append(&error), error.to_string()),
                     curable: error_code::append_is_curable(&error),
-                }),
+                })),
                 Err(Lost) => {
-                    lost = true;
-                    continue;
+                    Err(deleted(call.node, bucket).map(|refusal| Refused { refusal, curable: true }))
                 }
             },
-            Ok(Err(Lost)) => {
+            Ok((bucket, Err(Lost))) => {
+                Err(deleted(call.node, bucket).map(|refusal| Refused { refusal, curable: true }))
+            }
+            Err(refused) => Err(Some(refused)),
+        };
+        let outcome = match outcome {
+            Ok(outcome) => Ok(outcome),
+            Err(Some(refused)) => Err(refused),
+            Err(None) => {
                 lost = true;
                 continue;
             }
-            Err(refused) => Err(refused),
         };
         let outcome = outcome.unwrap_or_else(|refused| {
             if refused.curable {
@@ -290,7 +345,7 @@ fn unacknowledged(call: &Call<'_>, partitions: &[Partition]) -> Answering {
     let mut failed = false;
     for partition in partitions {
         match &partition.outcome {
-            Outcome::Ticket(_, bytes) => call.node.counters.produced(*bytes),
+            Outcome::Ordered(ordered) => call.node.counters.produced(ordered.bytes),
             Outcome::Refused(refusal) => {
                 failed = true;
                 call.node.counters.partition_error();

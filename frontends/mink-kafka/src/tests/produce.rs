@@ -5,6 +5,7 @@ use super::fake::{Behaviour, start};
 use super::raw_client::{Client, batch, batch_of, fetch, frame, produce, visible};
 use crate::counters::Closed;
 use bytes::{BufMut, Bytes, BytesMut};
+use mink_api::Admin;
 use mink_kafka_wire::messages::api_versions::ApiVersionsRequest;
 use mink_kafka_wire::messages::create_topics::{CreatableTopic, CreatableTopicConfig, CreateTopicsRequest};
 use mink_kafka_wire::messages::produce::ProduceRequest;
@@ -200,6 +201,46 @@ async fn i7_an_append_that_is_lost_before_it_was_ordered_closes_the_connection()
 }
 
 #[tokio::test]
+async fn i7_batches_whose_topic_is_deleted_before_they_are_durable_are_refused_and_the_connection_stays() {
+    let running = start().await;
+    let (gone, other) = (running.fake.topic("t", 1), running.fake.topic("other", 1));
+    let mut client = Client::connect(running.address).await;
+    let undurable = Behaviour { hold_durable: true, ..Behaviour::default() };
+    running.fake.behave(gone, 0, undurable);
+    for correlation in 1..=2 {
+        client.send(9, correlation, &produce("t", 0, batch(&["x"]), -1)).await;
+    }
+    client.send(9, 3, &produce("other", 0, batch(&["y"]), -1)).await;
+    running.fake.until(|fake| (fake.end(gone, 0).0, fake.end(other, 0).0) == (2, 1)).await;
+    running.fake.drop_table(gone).await.expect("there");
+    let again = running.fake.topic("t", 1);
+    for correlation in 1..=2 {
+        let (found, response) = client.receive::<ProduceRequest>(9).await;
+        assert_eq!((found, codes(&response)), (correlation, vec![ErrorCode::UnknownTopicOrPartition.code()]));
+    }
+    let (found, response) = client.receive::<ProduceRequest>(9).await;
+    assert_eq!((found, codes(&response)), (3, vec![0]));
+    // The retry gets into the new topic of that name.
+    assert_eq!(client.produce("t", 0, batch(&["x"])).await.base_offset, 0);
+    assert_eq!(running.fake.end(again, 0), (1, 0));
+    assert_eq!(running.counters.closed_count(Closed::Lost), 0);
+}
+
+#[tokio::test]
+async fn i7_a_batch_whose_topic_is_deleted_before_it_is_ordered_is_refused_and_the_connection_stays() {
+    let running = start().await;
+    let table = running.fake.topic("t", 1);
+    let mut client = Client::connect(running.address).await;
+    running.fake.behave(table, 0, Behaviour { hold_order: true, ..Behaviour::default() });
+    client.send(9, 1, &produce("t", 0, batch(&["x"]), -1)).await;
+    running.fake.until(|fake| fake.end(table, 0).1 == 1).await;
+    running.fake.drop_table(table).await.expect("there");
+    let (_, response) = client.receive::<ProduceRequest>(9).await;
+    assert_eq!(codes(&response), [ErrorCode::UnknownTopicOrPartition.code()]);
+    assert_eq!(client.call(3, &ApiVersionsRequest::default()).await.error_code, 0);
+}
+
+#[tokio::test]
 async fn an_ack_waits_for_durability_and_the_next_batch_does_not() {
     let running = start().await;
     let table = running.fake.topic("t", 1);
@@ -294,7 +335,7 @@ async fn t_7_a_topic_that_was_dropped_takes_nothing_and_its_successor_is_another
     let table = running.fake.topic("t", 1);
     let mut client = Client::connect(running.address).await;
     assert_eq!(client.produce("t", 0, batch(&["x"])).await.error_code, 0);
-    mink_api::Admin::drop_table(&*running.fake, table).await.expect("dropped");
+    running.fake.drop_table(table).await.expect("dropped");
     let refused = client.produce("t", 0, batch(&["x"])).await;
     assert_eq!(refused.error_code, ErrorCode::UnknownTopicOrPartition.code());
     let table = running.fake.topic("t", 1);

@@ -163,6 +163,48 @@ fn i20_the_queue_is_bounded_and_its_commands_wait_while_the_database_is_away() {
     });
 }
 
+/// A log that loses every append, and counts them.
+fn losing(inner: Arc<dyn CommandLog>) -> (FaultyLog, Arc<AtomicUsize>) {
+    let appends = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&appends);
+    let faulty = FaultyLog::new(inner, move |call| match call {
+        LogCall::Append => {
+            count.fetch_add(1, Ordering::Relaxed);
+            Coins::RequestLost
+        }
+        _ => Coins::Well,
+    });
+    (faulty, appends)
+}
+
+#[test]
+fn a_database_that_reads_well_and_loses_every_row_is_asked_less_and_less_often() {
+    sim(1, |service| async move {
+        let home = home(&service).await;
+        let (faulty, appends) = losing(Arc::clone(&home.log));
+        let metadata = open(&with_log(&home, faulty)).await;
+        let minute = Duration::from_mins(1);
+        assert!(service.timeout(minute, metadata.submit(create("a"))).await.is_err());
+        let asked = appends.load(Ordering::Relaxed);
+        assert!((20..60).contains(&asked), "{asked} appends in a minute");
+        assert!(metadata.trouble().is_some(), "it reads well, but takes nothing");
+    });
+}
+
+#[test]
+fn a_driver_that_nobody_waits_for_ends_though_the_database_does_not_answer() {
+    sim(1, |service| async move {
+        let home = home(&service).await;
+        let (faulty, appends) = losing(Arc::clone(&home.log));
+        let metadata = open(&with_log(&home, faulty)).await;
+        assert!(service.timeout(Duration::from_secs(1), metadata.submit(create("a"))).await.is_err());
+        drop(metadata);
+        let asked = appends.load(Ordering::Relaxed);
+        service.sleep(Duration::from_mins(1)).await;
+        assert!(appends.load(Ordering::Relaxed) <= asked + 1, "{asked} appends and then more");
+    });
+}
+
 #[test]
 fn stopping_answers_all_that_wait_and_later_commands_too() {
     sim(1, |service| async move {

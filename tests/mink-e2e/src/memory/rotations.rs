@@ -18,7 +18,7 @@ const GROWTH_MAX: u64 = 5;
 async fn p_17_memory_is_a_function_of_the_bound_only() {
     let rotations = if setup::is_long() { 2_000 } else { ROTATIONS };
     let folder = Folder::new();
-    let config = setup::node(&folder).flag("--memory", "128MiB").allow_line("task blocks its core");
+    let config = setup::node(&folder).flag("--memory", "128MiB");
     let mut node = config.start().await.unwrap();
     let mut wire = Wire::connect(node.kafka()).await;
     wire.create_topic(TOPIC, 1).await;

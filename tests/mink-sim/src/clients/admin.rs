@@ -4,6 +4,7 @@
 //! Owns: what it was told of its tables.
 //! Invariants checked: I12 (a table that was made and dropped does not come back), K-26 (a drop by id means that table alone).
 use crate::clients::Clients;
+use crate::machine::Site;
 use mink_api::{AdminError, DeleteUpTo};
 use mink_metadata::State;
 use mink_types::{
@@ -36,12 +37,15 @@ fn path(name: &str) -> Option<TablePath> {
     Some(TablePath { database, table: TableName::new(name).ok()? })
 }
 
-fn options(buckets: u32) -> TableOptions {
+/// Options of a table: some of a history's tables forget.
+fn options(site: &Site, buckets: u32) -> TableOptions {
+    let (dice, plan) = (&site.dice, &site.plan);
+    let ttl = plan.ttl.filter(|_| !dice.one_in(3));
     TableOptions {
         format: LogFormat::Kafka,
         buckets,
-        log_ttl_ms: None,
-        retention_bytes: None,
+        log_ttl_ms: ttl.and_then(|ttl| u64::try_from(ttl.as_millis()).ok()),
+        retention_bytes: plan.retention_bytes.filter(|_| dice.one_in(2)),
         batch_bytes_max: BATCH_BYTES_MAX_DEFAULT,
     }
 }
@@ -49,12 +53,13 @@ fn options(buckets: u32) -> TableOptions {
 /// Creates a table for good, whatever it takes.
 pub(crate) async fn create(clients: &Clients, name: &str) -> TableId {
     let site = &clients.site;
+    let options = options(site, site.plan.buckets);
     loop {
         let Some((serving, path)) = site.pick().zip(path(name)) else {
             site.service.sleep(PAUSE).await;
             continue;
         };
-        let (admin, options) = (Arc::clone(&serving.admin), options(site.plan.buckets));
+        let (admin, options) = (Arc::clone(&serving.admin), options.clone());
         let made = serving.call(async move { admin.create_table(path, options).await }).await;
         let id = match made {
             Some(Ok(id)) => Some(id),
@@ -65,7 +70,7 @@ pub(crate) async fn create(clients: &Clients, name: &str) -> TableId {
         if let Some(id) = id {
             let state = serving.admin.state();
             let Some(table) = state.table(id) else { continue };
-            clients.buckets().extend(table.bucket_ids());
+            clients.begin_with(table);
             return id;
         }
         site.service.sleep(PAUSE).await;
@@ -104,6 +109,7 @@ async fn delete_records(clients: &Clients) {
     let asked = vec![(bucket, DeleteUpTo::Offset(upto))];
     let told = serving.call(async move { admin.delete_records(asked).await }).await;
     if let Some(Ok(start)) = told.and_then(|told| told.into_iter().next()) {
+        clients.know_start(bucket, start).await;
         site.history.starts_at(bucket, start);
     }
 }
@@ -112,14 +118,15 @@ impl Notes {
     async fn round(&mut self, clients: &Clients, name: String) {
         let site = &clients.site;
         let Some((serving, path)) = site.pick().zip(path(&name)) else { return };
-        let (admin, options) = (Arc::clone(&serving.admin), options(1));
+        let (admin, options) = (Arc::clone(&serving.admin), options(site, 1));
         self.0.insert(name.clone(), Known::Unknown);
         let made = serving.call(async move { admin.create_table(path, options).await }).await;
         let Some(Ok(id)) = made else { return };
         self.0.insert(name.clone(), Known::Made(id));
-        let buckets: Vec<_> =
-            serving.admin.state().table(id).map(|table| table.bucket_ids().collect()).unwrap_or_default();
-        clients.buckets().extend(buckets.iter().copied());
+        let state = serving.admin.state();
+        let Some(table) = state.table(id) else { return };
+        clients.begin_with(table);
+        let buckets: Vec<_> = table.bucket_ids().collect();
         site.service.sleep(site.dice.between(PAUSE, PAUSE * 30)).await;
         if site.dice.one_in(3) {
             return;

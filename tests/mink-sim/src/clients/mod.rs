@@ -6,11 +6,14 @@ pub(crate) mod admin;
 pub(crate) mod producer;
 pub(crate) mod reader;
 
+use crate::history::Keeps;
 use crate::machine::Site;
-use mink_types::BucketId;
+use mink_metadata::Table;
+use mink_types::{BucketId, Offset};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// What clients share.
 #[derive(Clone, Debug)]
@@ -28,6 +31,24 @@ impl Clients {
 
     pub(crate) fn buckets(&self) -> MutexGuard<'_, BTreeSet<BucketId>> {
         self.buckets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A table is there: producers and readers may go to its buckets.
+    pub(crate) fn begin_with(&self, table: &Table) {
+        let options = &table.options;
+        let ttl = options.log_ttl_ms.map(Duration::from_millis);
+        let keeps = Keeps { ttl, bytes: options.retention_bytes };
+        for bucket in table.bucket_ids() {
+            self.site.history.keeps(bucket, keeps);
+            self.buckets().insert(bucket);
+        }
+    }
+
+    /// A client is told that a log begins at `start`: sees to it that the history knows of the row that says so.
+    pub(crate) async fn know_start(&self, bucket: BucketId, start: Offset) {
+        if self.site.history.begins_at(bucket) < start {
+            self.site.ledger.catch_up().await;
+        }
     }
 
     /// A bucket of a table that lives.

@@ -42,7 +42,7 @@ async fn hand(clients: &Clients, serving: &Serving, id: BatchId, bucket: BucketI
     let history = &clients.site.history;
     let bytes = history.bytes(id);
     let Ok(header) = BatchHeader::parse(&bytes) else { return Handed::Lost };
-    let before = history.sending(id);
+    let before = history.sending(id, clients.site.service.now());
     let (source, permits) = (Arc::clone(&serving.source), serving.permits.clone());
     let service = serving.process.runtime().service();
     let handed = serving.call(async move {
@@ -96,6 +96,8 @@ struct Idempotent<'a> {
     next_sequence: i32,
     /// Not acked, in the order of their sequences.
     unacked: VecDeque<BatchId>,
+    /// The log has lost what it knew of this producer, with an object that was damaged.
+    forgotten: bool,
 }
 
 /// Runs idempotent producers one after another on random buckets until the clients stop, and then until all is acked.
@@ -112,8 +114,14 @@ pub(crate) async fn idempotent(clients: Clients) {
             continue;
         };
         let unacked = VecDeque::new();
-        let mut producer =
-            Idempotent { clients: &clients, bucket, producer: producer.0, next_sequence: 0, unacked };
+        let mut producer = Idempotent {
+            clients: &clients,
+            bucket,
+            producer: producer.0,
+            next_sequence: 0,
+            unacked,
+            forgotten: false,
+        };
         producer.live(20 + clients.site.dice.below(200)).await;
     }
 }
@@ -124,7 +132,7 @@ impl Idempotent<'_> {
         let (site, mut left, mut last_tries) = (&self.clients.site, batches, 0);
         let crashes = site.dice.one_in(4);
         while (left > 0 && !self.clients.stopping()) || !self.unacked.is_empty() {
-            if !self.clients.lives(self.bucket) || (crashes && left < batches / 2) {
+            if self.forgotten || !self.clients.lives(self.bucket) || (crashes && left < batches / 2) {
                 return;
             }
             last_tries += u32::from(self.clients.stopping());
@@ -202,13 +210,16 @@ impl Idempotent<'_> {
     }
 
     /// A refusal that no client could cure. `first`: everything before this batch was acked.
-    fn judge(&self, error: &AppendError, first: bool) {
+    fn judge(&mut self, error: &AppendError, first: bool) {
         let fatal = match error {
             AppendError::NotOwner { .. }
             | AppendError::Opening { .. }
             | AppendError::Draining
             | AppendError::TooManyProducers { .. } => false,
-            AppendError::OutOfOrder { .. } => first,
+            AppendError::OutOfOrder { .. } => {
+                self.forgotten = first && self.clients.site.history.may_forget_producers(self.bucket);
+                first && !self.forgotten
+            }
             AppendError::TooLarge { .. } | AppendError::ProducerFenced { .. } => true,
         };
         if fatal {

@@ -1,7 +1,7 @@
 //! Readers: at the tail, from the start, by time.
 //!
 //! Lives on: the simulation's thread.
-//! Invariants checked: I3, I4 (by the history), P-14 (nothing is told to be damaged, as nothing was lost).
+//! Invariants checked: I3, I4 (by the history), P-14 (nothing is told to be damaged but what was).
 use crate::clients::Clients;
 use crate::machine::Serving;
 use mink_router::{Position, Read, ReadError, WatchedOffset};
@@ -21,6 +21,8 @@ pub(crate) enum Got {
     Upto(Offset, Offset),
     /// The log begins later.
     From(Offset),
+    /// What lies here is lost with an object that was damaged; the log goes on there.
+    Beyond(Offset),
     /// Not now.
     Nothing,
 }
@@ -40,18 +42,23 @@ pub(crate) async fn read(clients: &Clients, serving: &Serving, bucket: BucketId,
     history.count(|counts| counts.reads += 1);
     match answer {
         Ok(answer) => {
+            clients.know_start(bucket, answer.log_start).await;
             let next = history.answer(mark, from, &answer);
             Got::Upto(next, answer.high_watermark)
         }
         Err(ReadError::OutOfRange { start, end, .. }) => {
+            clients.know_start(bucket, start).await;
             history.ends(mark, start, end);
             Got::From(start)
         }
-        Err(
-            error @ (ReadError::Damaged { .. }
-            | ReadError::EpochDiffers { .. }
-            | ReadError::SearchGaveUp { .. }),
-        ) => {
+        Err(ref error @ ReadError::Damaged { object, .. }) => {
+            if let Some(next) = history.refused_read(bucket, from, object) {
+                return Got::Beyond(next);
+            }
+            history.violated(format!("P-14: a read from {from}: {error}"));
+            Got::Nothing
+        }
+        Err(error @ (ReadError::EpochDiffers { .. } | ReadError::SearchGaveUp { .. })) => {
             history.violated(format!("I1: a read from {from}: {error}"));
             Got::Nothing
         }
@@ -105,7 +112,7 @@ async fn follow(clients: &Clients, bucket: BucketId, from: Offset, steps: u32) {
                 // Whether it was woken or not, it looks.
                 let _ = site.service.timeout(WAIT_MAX, watch).await;
             }
-            Got::Upto(next, _) => at = next,
+            Got::Upto(next, _) | Got::Beyond(next) => at = next,
             Got::From(start) => at = start,
             Got::Nothing => site.service.sleep(Duration::from_millis(100)).await,
         }
@@ -127,9 +134,13 @@ async fn by_time(clients: &Clients, bucket: BucketId) {
         (Some(_), None) => true,
         (None, _) => false,
     };
+    if !passed {
+        return;
+    }
     // The record may have been given up while it was looked for.
+    site.ledger.catch_up().await;
     let given_up = || site.history.first_at(bucket, time).is_none_or(|now| Some(now) > known);
-    if passed && clients.lives(bucket) && !given_up() {
+    if clients.lives(bucket) && !given_up() {
         let found = found.offset;
         site.history
             .violated(format!("I4: {bucket}: time {time} lies at {known:?}, the search found {found:?}"));

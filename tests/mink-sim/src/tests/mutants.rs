@@ -41,4 +41,5 @@ mutants! {
     lease_ignored: "lease-ignored",
     lease_not_awaited: "lease-not-awaited",
     request_renamed: "request-renamed",
+    double_compaction: "double-compaction",
 }
