@@ -1,4 +1,4 @@
-//! What may be deleted, and what must stay for ever (DESIGN 2.4).
+//! What may be deleted, and what must stay for ever (decision 0003).
 //!
 //! Lives on: anywhere (pure).
 //! Invariants: I14 (what may go in one view may go in every later one), K-1 (the recorded seal outlives everything).

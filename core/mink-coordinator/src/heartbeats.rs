@@ -17,7 +17,7 @@ pub struct Look {
     pub asked: Duration,
     /// When the answer was here: what it says is not newer.
     pub answered: Duration,
-    /// Looks this far apart and further do not tell what happened between them.
+    /// Looks this far apart and further do not tell what happened between them, nor does one that took so long tell what it saw.
     pub apart_max: Duration,
 }
 
@@ -56,7 +56,9 @@ impl Heartbeats {
         lives: impl IntoIterator<Item = Beating>,
     ) -> BTreeMap<Incarnation, Silence> {
         let apart = self.answered.map(|before| look.asked.saturating_sub(before));
-        if apart.is_none_or(|apart| apart >= look.apart_max) {
+        // It may also have stood still between the question and the answer.
+        let within = look.answered.saturating_sub(look.asked);
+        if within >= look.apart_max || apart.is_none_or(|apart| apart >= look.apart_max) {
             self.seen.clear();
         }
         self.answered = Some(look.answered);
@@ -128,6 +130,22 @@ mod tests {
         heartbeats.look(at(5), [life(7, 1)]);
         assert_eq!(expired(&mut heartbeats, at(1_000), [life(7, 1)]), [0; 0], "it slept, or had no database");
         assert_eq!(expired(&mut heartbeats, at(1_006), [life(7, 1)]), [0; 0]);
+        assert_eq!(expired(&mut heartbeats, at(1_012), [life(7, 1)]), [7]);
+    }
+
+    #[test]
+    fn i5_an_observer_that_stood_still_within_a_look_suspects_nobody() {
+        let mut heartbeats = Heartbeats::default();
+        for second in [0, 6] {
+            heartbeats.look(at(second), [life(7, 1)]);
+        }
+        // The question was out in time, and its answer lay there until the observer went on.
+        let long = Look { answered: Duration::from_secs(1_000), ..at(12) };
+        assert_eq!(expired(&mut heartbeats.clone(), at(12), [life(7, 1)]), [7], "else it would be");
+        assert_eq!(expired(&mut heartbeats, long, [life(7, 1)]), [0; 0]);
+        for second in [1_001, 1_006, 1_011] {
+            assert_eq!(expired(&mut heartbeats, at(second), [life(7, 1)]), [0; 0], "at {second} s");
+        }
         assert_eq!(expired(&mut heartbeats, at(1_012), [life(7, 1)]), [7]);
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Lives on: anywhere (pure; the caller reads the clocks).
 //! Owns: the reading at the node's start.
-//! Invariants: DESIGN 2.8: no jump of the wall clock deletes young data or stops retention. Commit times come from clocks that were read
+//! Invariants: decision 0013: no jump of the wall clock deletes young data or stops retention. Commit times come from clocks that were read
 //! when this one was, and that never fall behind the monotonic time since; this one never runs ahead of it. So nothing looks older
 //! than it is, and what the wall clock was set ahead by makes retention late, by an hour a jump at most, and no more.
 use mink_types::CommitTime;

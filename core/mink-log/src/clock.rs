@@ -3,7 +3,7 @@
 //! Lives on: one per core (pure; the caller reads the clocks).
 //! Owns: the last pair of readings.
 //! Invariants: a leap of the wall clock of more than an hour beyond the time that passed is never taken over: commit times
-//! never go back, so one wrong reading would let retention drop everything at once (DESIGN 2.8). Nor is a step back followed: a bucket
+//! never go back, so one wrong reading would let retention drop everything at once (decision 0013). Nor is a step back followed: a bucket
 //! whose commit times stood still meanwhile would hold records that look older than they are.
 use mink_types::CommitTime;
 use std::time::Duration;

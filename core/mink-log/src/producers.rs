@@ -5,8 +5,9 @@
 //! Invariants: the table is a fold over the logged batches of idempotent producers and their commit times, so it is the same
 //! after any replay (T-9). A producer is forgotten in two ways only, both part of that fold: the log's commit time passed its last
 //! batch by the expiry, or the table was full and it had been idle for an hour.
+use crate::AppendRefused;
 use crate::remembered::Remembered;
-use crate::{AppendRefused, SNAPSHOT_PRODUCERS_MAX};
+use crate::snapshot::PRODUCERS_MAX;
 use mink_types::{CommitTime, Limits, Offset, ProducerEpoch, ProducerId, Sequence};
 
 /// Batches remembered for each producer: as many as clients keep in flight, as in Kafka (K-9).
@@ -40,7 +41,7 @@ impl ProducerLimits {
 
     fn full(&self, producers: usize) -> bool {
         let most = usize::try_from(self.producers_max).unwrap_or(usize::MAX);
-        producers >= most.clamp(1, SNAPSHOT_PRODUCERS_MAX)
+        producers >= most.clamp(1, PRODUCERS_MAX)
     }
 }
 

@@ -24,8 +24,18 @@ use mink_types::{CommitTime, Offset, ProducerEpoch, ProducerId, Sequence};
 /// The version that is written.
 pub const SNAPSHOT_VERSION: u16 = 1;
 
-/// Producers that a snapshot may hold: ten times the default of the limit per bucket.
+/// Producers that a snapshot may hold when it is read.
 pub const SNAPSHOT_PRODUCERS_MAX: usize = 100_000;
+
+/// Producers that a bucket may have at once, whatever its limit: with full windows their snapshot still fits a footer, and an
+/// object without one would end what its successors know of them (I6).
+pub(crate) const PRODUCERS_MAX: usize = 31_700;
+/// What a footer takes of one bucket's producers.
+const FOOTER_BYTES_MAX: usize = 4 << 20;
+const _: () = assert!(
+    HEAD_BYTES + PRODUCERS_MAX * (PRODUCER_BYTES + WINDOW_BATCHES * BATCH_BYTES) + CHECKSUM_BYTES
+        <= FOOTER_BYTES_MAX
+);
 
 const MAGIC: [u8; 4] = *b"MKPS";
 const HEAD_BYTES: usize = 28;

@@ -1,4 +1,4 @@
-//! Limits that hold against anyone who reaches a port (SECURITY section 2). Each has a configuration key of the same name.
+//! Limits that hold against anyone who reaches a port. Each has a configuration key of the same name.
 //!
 //! Lives on: anywhere (pure).
 

@@ -1,4 +1,4 @@
-//! Names of the objects Mink keeps in the store (DESIGN 2.4, 2.5; SECURITY section 5).
+//! Names of the objects Mink keeps in the store (docs/format.md).
 //!
 //! Lives on: anywhere (pure).
 //! Invariants: a key is made of numbers, hashes and fixed words, never of a user's name, and no key is ever used for two

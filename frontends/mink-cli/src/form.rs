@@ -5,7 +5,9 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use mink_client::ReadRecord;
-use serde_json::{Map, Value, json};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// How bytes stand in JSON.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -28,10 +30,10 @@ pub(crate) fn to_json(bytes: Option<&[u8]>, encoding: Encoding) -> Value {
     }
 }
 
-/// Bytes that JSON stands for. Any value but text, null and `{"base64": ...}` stands for its own JSON text.
-pub(crate) fn from_json(value: &Value, encoding: Encoding) -> Result<Option<Vec<u8>>, String> {
+/// Bytes that JSON stands for. Any value but text, null and `{"base64": ...}` stands for its own JSON text, as it was written.
+pub(crate) fn from_json(raw: &RawValue, encoding: Encoding) -> Result<Option<Vec<u8>>, String> {
     let decode = |text: &str| STANDARD.decode(text).map(Some).map_err(|error| format!("not base64: {error}"));
-    match value {
+    match &value(raw)? {
         Value::Null => Ok(None),
         Value::String(text) if encoding == Encoding::Base64 => decode(text),
         Value::String(text) => Ok(Some(text.clone().into_bytes())),
@@ -39,7 +41,7 @@ pub(crate) fn from_json(value: &Value, encoding: Encoding) -> Result<Option<Vec<
             let text = object.get("base64").and_then(Value::as_str).ok_or("base64 is not text")?;
             decode(text)
         }
-        other => Ok(Some(other.to_string().into_bytes())),
+        _ => Ok(Some(raw.get().as_bytes().to_vec())),
     }
 }
 
@@ -80,26 +82,24 @@ pub(crate) struct NewRecord {
 
 /// Reads a line `{"key":..,"value":..,"headers":..,"timestamp":..,"partition":..}`; `offset` is passed over.
 pub(crate) fn parse(line: &str, encoding: Encoding) -> Result<NewRecord, String> {
-    let value: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
-    let Value::Object(fields) = value else {
-        return Err(
-            "a line is one JSON object with key, value, headers, timestamp; or use --format value".into()
-        );
-    };
+    if !line.trim_start().starts_with('{') {
+        return Err("a line is one JSON object with key, value, headers, timestamp; to store each line as it is, use --format value".into());
+    }
+    let fields: BTreeMap<String, Box<RawValue>> =
+        serde_json::from_str(line).map_err(|error| not_json(&error))?;
     let mut record = NewRecord::default();
-    for (name, value) in &fields {
+    for (name, raw) in &fields {
         let named = |error: String| format!("{name}: {error}");
         match name.as_str() {
-            "key" => record.key = from_json(value, encoding).map_err(named)?,
-            "value" => record.value = from_json(value, encoding).map_err(named)?,
-            "headers" => record.headers = headers(value, encoding).map_err(named)?,
-            "timestamp" if value.is_null() => {}
-            "timestamp" => record.timestamp = Some(timestamp(value).map_err(named)?),
-            "partition" => record.partition = partition(value).map_err(named)?,
+            "key" => record.key = from_json(raw, encoding).map_err(named)?,
+            "value" => record.value = from_json(raw, encoding).map_err(named)?,
+            "headers" => record.headers = headers(raw, encoding).map_err(named)?,
+            "timestamp" => record.timestamp = timestamp(&value(raw)?).map_err(named)?,
+            "partition" => record.partition = partition(&value(raw)?).map_err(named)?,
             "offset" => {}
             _ => {
                 return Err(format!(
-                    "{name} is no part of a record; use key, value, headers, timestamp, partition"
+                    "{name} is no part of a record; use key, value, headers, timestamp, partition; to store each line whole, use --format value"
                 ));
             }
         }
@@ -107,13 +107,27 @@ pub(crate) fn parse(line: &str, encoding: Encoding) -> Result<NewRecord, String>
     Ok(record)
 }
 
-fn timestamp(value: &Value) -> Result<i64, String> {
+/// A line has one line: the column says where.
+fn not_json(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
+    format!("no JSON at column {}: {what}", error.column())
+}
+
+fn value(raw: &RawValue) -> Result<Value, String> {
+    serde_json::from_str(raw.get()).map_err(|error| not_json(&error))
+}
+
+fn timestamp(value: &Value) -> Result<Option<i64>, String> {
+    if value.is_null() {
+        return Ok(None);
+    }
     if let Some(number) = value.as_i64() {
-        return Ok(number);
+        return Ok(Some(number));
     }
     let text = value.as_str().ok_or("write ms since 1970, or a time like 2026-01-31T10:00:00Z")?;
     let time: jiff::Timestamp = text.parse().map_err(|error| format!("{error}"))?;
-    Ok(time.as_millisecond())
+    Ok(Some(time.as_millisecond()))
 }
 
 fn partition(value: &Value) -> Result<Option<i32>, String> {
@@ -125,28 +139,25 @@ fn partition(value: &Value) -> Result<Option<i32>, String> {
 }
 
 /// `[["name", value], ...]`, as they are read, or `{"name": value}`.
-fn headers(value: &Value, encoding: Encoding) -> Result<NewHeaders, String> {
-    match value {
-        Value::Null => Ok(Vec::new()),
-        Value::Object(object) => named_headers(object, encoding),
-        Value::Array(list) => list
-            .iter()
-            .map(|pair| match pair.as_array().map(Vec::as_slice) {
-                Some([Value::String(name), value]) => Ok((name.clone(), from_json(value, encoding)?)),
-                _ => Err("a header is [\"name\", value]".into()),
-            })
-            .collect(),
-        _ => Err("write [[\"name\", value], ...] or {\"name\": value}".into()),
+fn headers(raw: &RawValue, encoding: Encoding) -> Result<NewHeaders, String> {
+    let named = |(name, raw): (String, Box<RawValue>)| Ok((name, from_json(&raw, encoding)?));
+    let text = raw.get();
+    if text == "null" {
+        return Ok(Vec::new());
     }
-}
-
-fn named_headers(object: &Map<String, Value>, encoding: Encoding) -> Result<NewHeaders, String> {
-    object.iter().map(|(name, value)| Ok((name.clone(), from_json(value, encoding)?))).collect()
+    if text.starts_with('[') {
+        let pairs: Result<Vec<(String, Box<RawValue>)>, _> = serde_json::from_str(text);
+        return pairs.map_err(|_| "a header is [\"name\", value]")?.into_iter().map(named).collect();
+    }
+    let fields: Result<BTreeMap<String, Box<RawValue>>, _> = serde_json::from_str(text);
+    let fields = fields.map_err(|_| "write [[\"name\", value], ...] or {\"name\": value}")?;
+    fields.into_iter().map(named).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::Map;
 
     #[test]
     fn what_is_read_can_be_written_back_byte_for_byte() {
@@ -189,6 +200,14 @@ mod tests {
         };
         assert_eq!(record, Ok(expected));
         assert_eq!(parse("{}", Encoding::Text), Ok(NewRecord::default()));
+    }
+
+    #[test]
+    fn json_is_stored_as_it_was_written() {
+        let text = r#"{"z":1, "a":12345678901234567890123,"p":1.10,"e":1e2}"#;
+        let record = parse(&format!(r#"{{"value":{text},"key": [2.50] }}"#), Encoding::Text).unwrap();
+        assert_eq!(record.value.as_deref(), Some(text.as_bytes()));
+        assert_eq!(record.key.as_deref(), Some(&b"[2.50]"[..]));
     }
 
     #[test]

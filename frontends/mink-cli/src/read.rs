@@ -121,16 +121,40 @@ struct Reading {
 }
 
 impl Reading {
-    async fn begin(&self, partition: i32) -> Result<i64, mink_client::ClientError> {
+    /// Where to begin in a partition; `only` if no other one is read.
+    async fn begin(
+        &self,
+        partition: i32,
+        only: bool,
+        failed: &impl Fn(mink_client::ClientError) -> Failure,
+    ) -> Result<i64, Failure> {
         let position = match self.from {
-            From::Offset(offset) => return Ok(offset),
+            From::Offset(offset) => return self.within(partition, offset, only).await.map_err(failed)?,
             From::Position(position) => position,
         };
-        match self.client.offset(&self.topic, partition, position).await?.offset {
+        match self.client.offset(&self.topic, partition, position).await.map_err(failed)?.offset {
             Some(offset) => Ok(offset),
             // Nothing is that young: what comes next is.
-            None => self.end(partition).await,
+            None => self.end(partition).await.map_err(failed),
         }
+    }
+
+    /// An offset that the partition has, or its end. Of several partitions each begins as near to it as it can.
+    async fn within(
+        &self,
+        partition: i32,
+        offset: i64,
+        only: bool,
+    ) -> Result<Result<i64, Failure>, mink_client::ClientError> {
+        let earliest = self.client.offset(&self.topic, partition, Position::Earliest).await?;
+        let (start, end) = (earliest.offset.unwrap_or(0), self.end(partition).await?);
+        if only && !(start..=end).contains(&offset) {
+            let what = format!(
+                "partition {partition} has the offsets {start} to {end} (the next one), not {offset}"
+            );
+            return Ok(Err(Failure::failed(format!("{what}; or begin at earliest or latest"))));
+        }
+        Ok(Ok(offset.clamp(start, end)))
     }
 
     async fn end(&self, partition: i32) -> Result<i64, mink_client::ClientError> {
@@ -147,7 +171,7 @@ impl Reading {
     ) -> Result<(), Failure> {
         for &partition in partitions {
             let end = self.end(partition).await.map_err(failed)?;
-            let mut at = self.begin(partition).await.map_err(failed)?;
+            let mut at = self.begin(partition, partitions.len() == 1, failed).await?;
             let reader = Reader::new(&self.client, &self.topic, partition);
             while at < end && left > 0 {
                 let read = reader.read(at, WAIT).await.map_err(failed)?;
@@ -169,7 +193,7 @@ impl Reading {
     ) -> Result<(), Failure> {
         let (records, mut arrive) = mpsc::channel(UNPRINTED_MAX);
         for &partition in partitions {
-            let mut at = self.begin(partition).await.map_err(failed)?;
+            let mut at = self.begin(partition, partitions.len() == 1, failed).await?;
             // A connection each, because one that waits for records answers nothing else.
             let reader = Reader::new(&self.client.apart(), &self.topic, partition);
             let records = records.clone();

@@ -1,4 +1,4 @@
-//! Keeps web pages out: DNS rebinding and cross-site requests (SECURITY section 2).
+//! Keeps web pages out: DNS rebinding and cross-site requests.
 //!
 //! Lives on: the service runtime, before each handler.
 use axum::body::Body;

@@ -3,7 +3,7 @@
 //! Lives on: the service runtime.
 //! Owns: the listener's connections.     Talks to: a node through `mink_api::Admin`, once it is up.
 //! Invariants: a web page is no client: writes need `Content-Type: application/json`, a `Host` that is ours and no foreign
-//! `Origin`, and no answer carries a CORS header (SECURITY section 2).
+//! `Origin`, and no answer carries a CORS header.
 #![forbid(unsafe_code)]
 
 mod api;

@@ -27,7 +27,7 @@ pub(crate) fn of_append(error: &AppendError) -> ErrorCode {
     }
 }
 
-/// Whether a refused batch may be accepted when it is sent again: then what was sent behind it must fail too (DESIGN 2.2).
+/// Whether a refused batch may be accepted when it is sent again: then what was sent behind it must fail too (I6, I7).
 /// A batch that can never be accepted fails alone; one out of sequence is guarded by its sequence.
 pub(crate) fn append_is_curable(error: &AppendError) -> bool {
     match error {

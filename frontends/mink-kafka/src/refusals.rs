@@ -1,4 +1,4 @@
-//! What must still fail on a connection because something before it failed (DESIGN 2.2): if a batch of a partition is
+//! What must still fail on a connection because something before it failed (I6, I7): if a batch of a partition is
 //! refused for a reason that a retry can cure, the batches that the client had sent behind it must not be ordered before the
 //! retry arrives, or the client's order is lost.
 //!
@@ -72,10 +72,14 @@ impl Refusals {
         hold.map(|hold| hold.code)
     }
 
-    /// Notes that request number `request` had a batch of this partition refused.
+    /// Notes that request number `request` had a batch of this partition refused. Requests settle in another order than they came in:
+    /// the hold is that of the last one that came.
     pub(crate) fn note(&mut self, topic: &KafkaString, partition: i32, code: ErrorCode, request: u64) {
         let hold = Hold { code, request, ends_at: None };
         let key = (topic.detached(), partition);
+        if self.partitions.get(&key).is_some_and(|held| held.request > request) {
+            return;
+        }
         if self.partitions.len() >= PARTITIONS_MAX && !self.partitions.contains_key(&key) {
             self.all = Some(hold);
         } else {
@@ -115,6 +119,20 @@ mod tests {
         refusals.note(&topic, 0, ErrorCode::NotLeaderOrFollower, 2);
         refusals.advance(200);
         assert!(refusals.held(&topic, 0).is_some());
+    }
+
+    #[test]
+    fn an_older_request_that_settles_later_ends_no_hold_of_a_newer_one() {
+        let topic = KafkaString::from("t");
+        let mut refusals = Refusals::default();
+        refusals.note(&topic, 0, ErrorCode::UnknownTopicOrPartition, 6);
+        refusals.note(&topic, 0, ErrorCode::UnknownTopicOrPartition, 5);
+        refusals.note_written(5, 100);
+        refusals.advance(200);
+        assert!(refusals.held(&topic, 0).is_some(), "answer 6 has not been written");
+        refusals.note_written(6, 300);
+        refusals.advance(300);
+        assert_eq!(refusals.held(&topic, 0), None);
     }
 
     #[test]

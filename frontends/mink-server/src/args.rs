@@ -102,7 +102,7 @@ pub struct ServeArgs {
     pub(crate) origins: Origins,
 }
 
-/// Limits against hostile input; see SECURITY in the documentation.
+/// Limits against hostile input.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitArgs {

@@ -292,10 +292,11 @@ pub(crate) async fn open_log(
     Ok(Arc::new(SqliteLog::open(service, database, &settings.cluster).await?))
 }
 
-/// What clients are told of a listener.
+/// What clients are told of a listener; nothing if nobody can connect to its address.
 fn told(name: &str, bound: Option<SocketAddr>, advertise: Option<&HostPort>) -> Option<Listener> {
     let bound = bound?;
     let (host, port) = match advertise {
+        None if bound.ip().is_unspecified() => return None,
         // Port 0 stands for the port that was bound.
         Some(told) => (told.host.clone(), if told.port == 0 { bound.port() } else { told.port }),
         None => (bound.ip().to_string(), bound.port()),

@@ -14,7 +14,7 @@ use mink_types::{ObjectKey, Outcome};
 
 use crate::stats::StoreStats;
 
-/// Most bytes of one put (DESIGN 2.4: one PUT, never multipart, which has no create condition).
+/// Most bytes of one put: one PUT, never multipart, which has no create condition.
 pub const PUT_BYTES_MAX: u64 = 64 << 20;
 /// Most keys that one page of a listing holds (S3's own bound).
 pub const LIST_PAGE_MAX: usize = 1_000;

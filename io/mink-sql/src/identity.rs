@@ -1,4 +1,4 @@
-//! Whose store and whose database this is: one UUID in both, made in two steps that heal when cut short (DESIGN 2.4).
+//! Whose store and whose database this is: one UUID in both, made in two steps that heal when cut short (decision 0003).
 //!
 //! Lives on: service runtime, at start.
 //! Invariants: I13 (a store and a database that do not belong together are never used together). The database notes "being

@@ -1,4 +1,4 @@
-//! A small world for this crate's tests: a store with faults, metadata with the rules of DESIGN 2.4, nodes that write and
+//! A small world for this crate's tests: a store with faults, metadata with the rules of decision 0003, nodes that write and
 //! take over, and a reader that checks what was acked.
 //!
 //! Lives on: the simulator of mink-rt.

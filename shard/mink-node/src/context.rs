@@ -18,8 +18,9 @@ use mink_shard::{Control, ShardHandle};
 use mink_sql::Metadata;
 use mink_types::{BucketId, ClusterUuid, Incarnation, WalChain};
 use s3stream::{Compactor, Reader, Wal};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Reasons to end that may wait to be heard; the first one is what counts.
 const ENDS_MAX: usize = 16;
@@ -109,6 +110,13 @@ impl Context {
             me: self.chain,
             reader: &self.reader,
         }
+    }
+
+    /// Notes what of a chain is lost, each piece once: a chain may be walked more than once.
+    pub(crate) fn note_lost(&self, words: Vec<String>) {
+        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        let known: BTreeSet<String> = lost.iter().cloned().collect();
+        lost.extend(words.into_iter().filter(|word| !known.contains(word)));
     }
 
     pub(crate) fn is_draining(&self) -> bool {

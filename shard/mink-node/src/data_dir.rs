@@ -1,4 +1,4 @@
-//! The node's directory: its lock, held for life, and the lives that the lock proves dead (DESIGN 2.4).
+//! The node's directory: its lock, held for life, and the lives that the lock proves dead (decision 0003).
 //!
 //! Lives on: the service runtime, at start.
 //! Owns: `<data-dir>/lock` and `<data-dir>/lives`.

@@ -5,7 +5,9 @@
 //! Invariants: I5 (a node that sees its own fence ends), K-26 (a dropped table's buckets are closed by id).
 use crate::context::Context;
 use crate::error::{NodeEnd, StartError};
+use mink_metadata::State;
 use mink_shard::{Control, View};
+use mink_types::{BucketEpoch, BucketId};
 use std::sync::Arc;
 
 impl Context {
@@ -13,6 +15,22 @@ impl Context {
     pub(crate) async fn send_view(&self) {
         let (state, me) = (self.state(), self.me());
         self.tell_shards(|| Control::View(Box::new(View { state: state.clone(), me }))).await;
+    }
+
+    /// Whether a bucket hangs on this node's chain at this epoch.
+    pub(crate) fn owns(&self, state: &State, bucket: BucketId, epoch: BucketEpoch) -> bool {
+        state.bucket(&bucket).is_some_and(|b| b.owner == Some(self.me()) && b.epoch == epoch)
+    }
+
+    /// Stops serving a bucket that was opened with this epoch.
+    pub(crate) async fn close(&self, bucket: BucketId, epoch: BucketEpoch) {
+        if !self.opened.remove(&bucket, epoch) {
+            return;
+        }
+        self.wal.close_bucket(&bucket);
+        if let Some(shard) = self.shard(bucket) {
+            drop(shard.controls.send(Control::Close { bucket }).await);
+        }
     }
 }
 
@@ -30,14 +48,8 @@ pub(crate) async fn follow(context: Arc<Context>) {
         }
         context.send_view().await;
         for (bucket, epoch) in context.opened.all() {
-            let ours =
-                state.bucket(&bucket).is_some_and(|b| b.owner == Some(context.me()) && b.epoch == epoch);
-            if !ours {
-                context.opened.remove(&bucket);
-                context.wal.close_bucket(&bucket);
-                if let Some(shard) = context.shard(bucket) {
-                    drop(shard.controls.send(Control::Close { bucket }).await);
-                }
+            if !context.owns(&state, bucket, epoch) {
+                context.close(bucket, epoch).await;
             }
         }
         if context.is_draining() {

@@ -1,4 +1,4 @@
-//! The read lease: while it holds, no successor of this process serves or acks anything (DESIGN 2.4).
+//! The read lease: while it holds, no successor of this process serves or acks anything (decision 0003).
 //!
 //! Lives on: the service runtime.
 //! Owns: the moment until which the lease holds.     Talks to: the command log's heartbeats.

@@ -3,7 +3,7 @@
 //! Lives on: the service runtime; starts the cores.
 //! Owns: the data directory's lock, the tasks, the cores.     Talks to: everything below it.
 //! Invariants: I5, I13: nothing is served before predecessors are fenced, sealed, adopted and their lease has run out; the order of
-//! `start` is the order of DESIGN 2.4.
+//! `start` is in the order of decision 0003.
 use crate::admin::NodeAdmin;
 use crate::commits::NodeCommits;
 use crate::config::NodeConfig;

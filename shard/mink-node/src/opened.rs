@@ -38,8 +38,11 @@ impl Opened {
         inner.waiting.drain(..).for_each(Waker::wake);
     }
 
-    pub(crate) fn remove(&self, bucket: &BucketId) {
-        self.inner().buckets.remove(bucket);
+    /// Takes a bucket off the list, if it is there with this epoch: of several who find it gone, the one who is told so closes it.
+    pub(crate) fn remove(&self, bucket: &BucketId, epoch: BucketEpoch) -> bool {
+        let mut inner = self.inner();
+        let there = inner.buckets.get(bucket) == Some(&epoch);
+        there && inner.buckets.remove(bucket).is_some()
     }
 
     pub(crate) fn epoch(&self, bucket: &BucketId) -> Option<BucketEpoch> {
@@ -95,7 +98,8 @@ mod tests {
         assert!(opened.wait(&buckets).now_or_never().is_none());
         opened.insert(buckets[1], BucketEpoch(1));
         assert!(opened.wait(&buckets).now_or_never().is_some());
-        opened.remove(&buckets[0]);
+        assert!(!opened.remove(&buckets[0], BucketEpoch(2)), "another opening of it");
+        assert_eq!([(); 2].map(|()| opened.remove(&buckets[0], BucketEpoch(1))), [true, false]);
         assert_eq!(opened.all(), [(buckets[1], BucketEpoch(1))]);
     }
 

@@ -97,6 +97,7 @@ impl Context {
                     tracing::warn!(bucket = %id, %what, attempt, "bucket not open yet");
                     self.service.sleep(PAUSE).await;
                 }
+                Err(Failure::Moved) => tracing::debug!(bucket = %id, "it moved while it was opened"),
                 Err(Failure::Final(what)) => {
                     tracing::error!(bucket = %id, %what, "bucket cannot be opened; a person must look");
                     return;
@@ -161,6 +162,11 @@ impl Context {
         match answer.answer().await {
             Ok(Ok(())) => {
                 self.opened.insert(id, epoch);
+                // Whoever follows the log closes what is on the list; what was taken away before it came there is closed here.
+                if !self.owns(&self.state(), id, epoch) {
+                    self.close(id, epoch).await;
+                    return Err(Failure::Moved);
+                }
                 tracing::debug!(bucket = %id, %epoch, "bucket open");
                 Ok(())
             }
@@ -178,5 +184,7 @@ impl Context {
 /// Why a bucket is not served yet.
 enum Failure {
     Again(String),
+    /// The log has changed meanwhile.
+    Moved,
     Final(String),
 }

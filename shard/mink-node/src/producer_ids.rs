@@ -1,9 +1,9 @@
-//! Producer ids without asking anyone: incarnation x 2^24 + counter (DESIGN 2.6).
+//! Producer ids without asking anyone: incarnation x 2^24 + counter.
 //!
 //! Lives on: the service runtime.
 //! Owns: the counter of this incarnation.
 //! Invariants: I6: no id is ever given twice: an incarnation is unique, and a counter that is used up gives no more. Ids per second
-//! are bounded, since each may cost every bucket a row of its producer table (SECURITY section 2).
+//! are bounded, since each may cost every bucket a row of its producer table.
 use mink_rt::Instant;
 use mink_types::{Incarnation, ProducerId};
 use std::time::Duration;

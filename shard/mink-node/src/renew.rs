@@ -5,6 +5,7 @@
 //! Invariants: I3 (a renewal counts from before it was sent; an unknown one counts nothing), I5 (a refused one ends the node).
 use crate::context::Context;
 use crate::error::NodeEnd;
+use crate::lease::LeaseTimes;
 use mink_rt::{Instant, Service};
 use mink_shard::Control;
 use mink_sql::{Beat, BeatRefused, CommandLog};
@@ -12,7 +13,8 @@ use mink_types::{Incarnation, Outcome};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One heartbeat: until when the lease holds, none when nothing is known, an error when no renewal can succeed any more.
+/// One heartbeat: until when the lease holds, none when nothing is known, an error when no renewal can succeed any more. It is given up
+/// when the next is due: an unknown one renews nothing, and one that hangs must not cost the time in which others could succeed.
 pub(crate) async fn beat(
     log: &Arc<dyn CommandLog>,
     service: &Service,
@@ -20,8 +22,8 @@ pub(crate) async fn beat(
     counter: u64,
     ttl: Duration,
 ) -> Result<Option<Instant>, String> {
-    let sent = service.now();
-    match service.timeout(ttl, log.beat(Beat { incarnation, counter, ttl })).await {
+    let (sent, patience) = (service.now(), LeaseTimes { ttl }.renew_every());
+    match service.timeout(patience, log.beat(Beat { incarnation, counter, ttl })).await {
         Ok(Outcome::Done(())) => Ok(Some(sent + ttl)),
         Ok(Outcome::Refused(BeatRefused::Closed)) => Err(BeatRefused::Closed.to_string()),
         Ok(Outcome::Refused(BeatRefused::Write(refused))) => {
@@ -42,8 +44,11 @@ pub(crate) async fn beat(
 /// Runs until the node ends.
 pub(crate) async fn renew(context: Arc<Context>, mut counter: u64) {
     let times = context.lease_times();
+    let mut next = context.service.now() + times.renew_every();
     loop {
-        context.service.sleep(times.renew_every()).await;
+        context.service.sleep_until(next).await;
+        // From one sending to the next, however long the answer took.
+        next = context.service.now() + times.renew_every();
         counter += 1;
         match beat(&context.config.log, &context.service, context.me(), counter, times.ttl).await {
             Ok(Some(until)) => {

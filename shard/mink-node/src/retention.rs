@@ -2,7 +2,7 @@
 //!
 //! Lives on: one task on the service runtime; [`Context::raise_start`] wherever it is called.
 //! Owns: the clock of ages, which buckets it has looked at, when it must look again.
-//! Invariants: DESIGN 2.8: ages go by commit times against a clock that no jump of the wall clock moves; P-12, P-15: what goes is decided
+//! Invariants: decision 0013: ages go by commit times against a clock that no jump of the wall clock moves; P-12, P-15: what goes is decided
 //! by the metadata alone, as this node has applied it, and the log judges it again by epoch and committed end: without the database
 //! nothing is dropped; I14: ranges go from the log here, objects by the collector's rule. Nothing polls: a commit makes it look at
 //! the buckets that changed, and the moment at which the next range dies is computed.

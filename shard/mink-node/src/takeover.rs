@@ -1,4 +1,4 @@
-//! Taking a chain over: fence, walk and seal, adopt; what is then open to be opened (DESIGN 2.4).
+//! Taking a chain over: fence, walk and seal, adopt; what is then open to be opened (decision 0003).
 //!
 //! Lives on: the service runtime, at start and when a node has died.
 //! Invariants: I1, I5, I13: the order is fence, apply, walk from the frozen trim, commit, and only then open; bucket epochs are noted

@@ -6,7 +6,7 @@ use mink_metadata::{Answer, Command, CommandResult, FEATURE_LEVEL_MAX, Registrat
 use mink_object::{MemoryStore, ObjectStore, list_all};
 use mink_record::kafka::{BatchBuilder, BatchHeader, Codec, RecordRef, batches};
 use mink_router::{BytePermits, Read};
-use mink_rt::{Runtime, SimClock, SimConfig, SimProcess, SimWorld, simulate_world};
+use mink_rt::{Instant, Runtime, SimClock, SimConfig, SimProcess, SimWorld, simulate_world};
 use mink_sql::{CommandLog, Database, Home, Metadata, MetadataConfig, SqliteLog};
 use mink_types::{
     BucketId, ClusterName, DatabaseName, Incarnation, Limits, NodeId, ObjectKey, Offset, TableId,
@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 mod garbage;
+mod month;
 mod suspect;
 
 pub(crate) const TTL: Duration = Duration::from_secs(3);
@@ -42,7 +43,15 @@ pub(crate) struct Machine {
 
 /// Runs `story` in a world of its own.
 pub(crate) fn story<F: Future<Output = ()> + 'static>(tell: impl FnOnce(Site) -> F + 'static) {
-    let ended = simulate_world(SimConfig::seeded(7), |world| async move {
+    story_of(SimConfig::seeded(7), tell);
+}
+
+/// The same with other bounds.
+pub(crate) fn story_of<F: Future<Output = ()> + 'static>(
+    bounds: SimConfig,
+    tell: impl FnOnce(Site) -> F + 'static,
+) {
+    let ended = simulate_world(bounds, |world| async move {
         let service = world.runtime().service();
         let cluster = ClusterName::new("mink").expect("valid");
         let log = SqliteLog::open(&service, Database::Memory, &cluster).await.expect("opens");
@@ -161,6 +170,10 @@ impl Site {
             self.sleep(Duration::from_millis(100)).await;
         }
         panic!("did not come to pass in {limit:?}");
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        self.world.runtime().service().now()
     }
 
     pub(crate) async fn sleep(&self, time: Duration) {

@@ -1,8 +1,9 @@
-//! The wait of a contender: until no reader of the old process can be served any more (DESIGN 2.4).
+//! The wait of a contender: until no reader of the old process can be served any more (decision 0003).
 //!
 //! Lives on: the service runtime.
 //! Invariants: I3: this process acks and serves nothing of a chain it took over before TTL plus margin have passed on its own boot-time
-//! clock since no renewal could succeed any more. The TTL is the longer one of the old process's and its own.
+//! clock since no renewal could succeed any more, or since it saw the last one that did. The TTL is the longer one of the old process's and its
+//! own.
 use crate::context::Context;
 use crate::error::StartError;
 use crate::takeover::Taken;
@@ -28,7 +29,7 @@ pub(crate) struct Closed {
 }
 
 impl Closed {
-    /// Whoever saw this very counter before knows that the lease was renewed no later than that (DESIGN 2.4).
+    /// Whoever saw this very counter before knows that the lease was renewed no later than that (decision 0006).
     #[must_use]
     pub(crate) fn seen_before(self, counter: Option<u64>, since: Instant) -> Closed {
         let same = counter == Some(self.counter);

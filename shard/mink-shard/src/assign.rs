@@ -12,6 +12,8 @@ use mink_types::{BucketEpoch, BucketId, Offset};
 
 /// So many places of batches that left their tail early are no trouble.
 const PLACES_KEPT_MIN: usize = 1_024;
+/// Chunks that left the tail, looked at in one turn before more is dropped.
+const LINGERING_LOOKED_AT_MAX: usize = 256;
 
 impl Shard {
     /// Does what the node asks; false when the pump is to end.
@@ -168,6 +170,13 @@ impl Shard {
         }
         // The turn ends with the eviction that this allows.
         self.view = Some(view);
+    }
+
+    /// Before anything is dropped for want of room: what readers have let go of is room.
+    pub(crate) fn look_at_what_lingers(&mut self) {
+        if self.arena.held_bytes() > self.config.tail_bytes {
+            self.arena.sweep(LINGERING_LOOKED_AT_MAX);
+        }
     }
 
     /// Drops the oldest batch of all tails if they are beyond the budget and it is committed; false when there is nothing to do.

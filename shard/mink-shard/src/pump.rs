@@ -149,6 +149,7 @@ impl Lanes {
             core.yield_if_due().await;
         }
         self.appends(shard, core, first_append).await;
+        shard.look_at_what_lingers();
         while shard.evict_one() {
             core.yield_if_due().await;
         }

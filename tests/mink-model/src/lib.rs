@@ -1,4 +1,4 @@
-//! An exhaustive model of chain, seal, takeover, trim, adoption and garbage (DESIGN 2.4), driven by the engine's own metadata.
+//! An exhaustive model of chain, seal, takeover, trim, adoption and garbage (decision 0003), driven by the engine's own metadata.
 //!
 //! Lives on: a developer's machine and CI.
 //! Owns: nothing that lasts.     Talks to: mink-metadata (`State::apply` of real rows), mink-coordinator (its plans).

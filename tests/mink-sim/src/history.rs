@@ -244,6 +244,10 @@ impl History {
         let mut told = Vec::new();
         {
             let mut inner = self.inner();
+            // Its table was dropped meanwhile.
+            if inner.gone.contains(&bucket) {
+                return;
+            }
             let log = inner.logs.entry(bucket).or_default();
             let seen = high_watermark.0;
             if seen < mark.high_watermark {

@@ -3,7 +3,7 @@
 //! Lives on: the simulation's thread.
 //! Owns: a state of its own, applied from the rows themselves.
 //! Invariants checked: I11 (the rows give one state), I12 (a request counts once), I14 (nothing is deleted that metadata or a
-//! reader within its grace can reach; seals and anchors stay), DESIGN 2.8 (retention takes what is too old or too much, and no more).
+//! reader within its grace can reach; seals and anchors stay), decision 0013 (retention takes what is too old or too much, and no more).
 use crate::history::{History, Raised};
 use crate::plan::Plan;
 use mink_metadata::{Answer, Bucket, CommandResult, State};

@@ -113,7 +113,7 @@ const ALLOWED: &[(&str, &str, &[&str])] = &[
     ("xtask", "tests", &["mink-testkit"]),
 ];
 
-/// What only one crate may name: the seams of DESIGN 2.1, 2.4 and 2.6.
+/// What only one crate may name: the seams of docs/architecture.md.
 const FOREIGN: &[(&str, &[&str])] = &[("object_store", &["mink-object"]), ("rusqlite", &["mink-sql"])];
 
 /// Crates that run on the cores or are pure: no runtime, store or driver in their dependencies. mink-router has the semaphore of

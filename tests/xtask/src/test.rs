@@ -93,6 +93,16 @@ fn free_ports() -> Option<u16> {
     (0..100).map(|n| 33_000 + n * RUN).find(|base| (0..RUN).all(|n| free(base + n)))
 }
 
+/// What `cargo run` tells this process of its own package. Build scripts of libraries watch such variables: handed on, they would make
+/// cargo build those, and all above them, once for `cargo xtask` and once for everything else.
+fn of_this_package() -> impl Iterator<Item = std::ffi::OsString> {
+    let of_package = |name: &std::ffi::OsString| {
+        let name = name.to_string_lossy();
+        name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+    };
+    std::env::vars_os().map(|(name, _)| name).filter(of_package)
+}
+
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     let started = Instant::now();
     let mut times = Vec::new();
@@ -106,7 +116,11 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
         }
         println!("== {}: {} {}", step.name, step.program, step.arguments.join(" "));
         let began = Instant::now();
-        let ended = Command::new(step.program).args(step.arguments).envs(variables).status();
+        let mut command = Command::new(step.program);
+        for name in of_this_package() {
+            command.env_remove(name);
+        }
+        let ended = command.args(step.arguments).envs(variables).status();
         times.push((step.name, began.elapsed()));
         match ended {
             Ok(status) if status.success() => {}

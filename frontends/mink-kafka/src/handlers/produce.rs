@@ -3,7 +3,7 @@
 //!
 //! Lives on: the service runtime.
 //! Invariants: I7: a batch that was handed over is acked, refused before it was ordered, or its connection closes; only if its topic
-//! was deleted is it refused later, for then nobody will ever read it (K-26). Time-outs end only the wait for room. DESIGN 2.2: what was sent behind a curable refusal of the same partition fails too. K-9 and its kin
+//! was deleted is it refused later, for then nobody will ever read it (K-26). Time-outs end only the wait for room. I7: what was sent behind a curable refusal of the same partition fails too. K-9 and its kin
 //! are the log's.
 use super::{Call, encode};
 use crate::connection::{Answer, Answering, later, ready};

@@ -136,7 +136,7 @@ async fn create(
             Outcome::Done(()) => return Ok(Told::Won),
             Outcome::Refused(PutRefused::Exists) if unknown => return Ok(Told::LostAfterUnknown),
             Outcome::Refused(PutRefused::Exists) => return Ok(Told::Lost),
-            // Some stores answer 409 where others say 412: it is decided once the object shows (DESIGN 2.4).
+            // Some stores answer 409 where others say 412: it is decided once the object shows (decision 0003).
             Outcome::Refused(PutRefused::Conflict) => match store.head(key).await {
                 Ok(_) if unknown => return Ok(Told::LostAfterUnknown),
                 Ok(_) => return Ok(Told::Lost),

@@ -14,7 +14,8 @@ use crate::commit::{OpenedBucket, ProducerFold};
 use crate::entry::{Entry, EpochStart, IndexEntry};
 use crate::format::{EPOCHS_PER_BUCKET_MAX, epochs_of};
 
-/// Longest producer snapshot that goes into a footer, in bytes; a longer one is left out and the recovery reads more.
+/// Longest producer snapshot that goes into a footer, in bytes; a longer one is left out and the recovery reads more. A bucket takes
+/// no more producers than fit.
 pub(crate) const SNAPSHOT_BYTES_MAX: usize = 4 << 20;
 
 /// A bucket at an offset.

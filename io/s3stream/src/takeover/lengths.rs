@@ -1,7 +1,7 @@
 //! Lengths of a chain's objects, from one page of a listing: with them an object is read by its ends, in one round trip.
 //!
 //! Lives on: service runtime.
-//! Invariants: a listing is a hint only (DESIGN 2.4): what it says is never taken for an object's end, what it leaves out is
+//! Invariants: a listing is a hint only (decision 0003): what it says is never taken for an object's end, what it leaves out is
 //! never taken for absent. One that fails or is slow costs round trips and nothing else.
 use std::collections::BTreeMap;
 use std::time::Duration;

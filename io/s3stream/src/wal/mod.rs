@@ -1,4 +1,4 @@
-//! The node's WAL: chunks of all shards become one chain of create-only objects (DESIGN 2.3, 2.4).
+//! The node's WAL: chunks of all shards become one chain of create-only objects (decisions 0003, 0004).
 //!
 //! Lives on: the handle anywhere; the writer is one task on the service runtime.
 //! Owns: the chain's next number, the linger timer, the PUTs in flight, the order of acks, the durable data that is not yet

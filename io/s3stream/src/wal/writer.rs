@@ -3,7 +3,7 @@
 //! Lives on: one task on the service runtime.
 //! Owns: all of the chain's state. Jobs (a PUT, a flush, a deletion, the seal) are tasks of their own that end in one event
 //! here; they are cancelled when the writer ends, so a fenced process stops sending.
-//! Invariants: I1, I5 by [`Chain`]; I20 by [`decide`]; DESIGN 2.4: a number's bytes are frozen when it is cut.
+//! Invariants: I1, I5 by [`Chain`]; I20 by [`decide`]; decision 0003: a number's bytes are frozen when it is cut.
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -2,7 +2,13 @@
 //!
 //! Lives on: the simulation's thread.
 use super::{Machine, Site, TTL, story};
-use mink_types::Incarnation;
+use crate::NodeConfig;
+use mink_metadata::{Command, CommandResult};
+use mink_object::{Counted, ObjectStore};
+use mink_rt::SimClock;
+use mink_types::{BucketId, BucketIndex, Incarnation, Offset, TableOptions, WalNumber};
+use s3stream::WalConfig;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A suspicion, a takeover and its wait, with the pauses between.
@@ -16,6 +22,16 @@ pub(super) async fn fenced(site: &Site, by: &Machine, incarnation: Incarnation) 
         site.sleep(Duration::from_millis(100)).await;
     }
     site.world.runtime().service().now().duration_since(begun)
+}
+
+/// A command in the name of `by` that trims its chain though nothing was committed: what a broken node would do.
+async fn trim(site: &Site, by: Incarnation, trim: u64) {
+    let process = site.world.process(SimClock::default());
+    let metadata = site.metadata(&process.runtime(), &site.log).await.expect("opens");
+    let commit = Command::Commit { by, source: by, objects: Vec::new(), trim: Some(WalNumber(trim)) };
+    let result = metadata.submit(commit).await.expect("answered");
+    assert!(matches!(result, CommandResult::Done(_)), "{result:?}");
+    process.kill();
 }
 
 #[test]
@@ -99,5 +115,62 @@ fn i3_a_node_that_stood_still_for_too_long_finds_itself_fenced_and_ends() {
         assert!(matches!(end, crate::NodeEnd::Fenced { .. }), "{end}");
         one.node.stop().await;
         two.node.stop().await;
+    });
+}
+
+#[test]
+fn k_6_a_chain_on_which_a_bucket_must_stay_is_gone_through_once_and_costs_nothing_after_that() {
+    story(|site| async move {
+        let store = Arc::new(Counted::new(Arc::clone(&site.store), None));
+        let site = Site { store: Arc::<Counted>::clone(&store), ..site };
+        let wal = WalConfig { flush_age: Duration::from_hours(1), ..WalConfig::default() };
+        let one = site.start(NodeConfig { wal, ..site.config(1) }).await.expect("starts");
+        let table = one.create_with("t", TableOptions { buckets: 2, ..TableOptions::default() }).await;
+        assert!(one.node.admin().wait_open(table, PATIENCE).await);
+        let two = site.start(site.config(2)).await.expect("starts");
+        let [stuck, sound] = [0, 1].map(|index| BucketId::unpartitioned(table, BucketIndex(index)));
+        for bucket in [stuck, stuck, sound] {
+            one.append(bucket, 10).await;
+        }
+        let dead = one.id();
+        one.process.kill();
+        trim(&site, dead, 1).await;
+        let lost = async || two.node.admin().status().await.lost;
+        site.until(PATIENCE, async || two.node.admin().status().await.buckets.len() == 1).await;
+        site.sleep(PATIENCE).await;
+        assert_eq!((two.end(stuck), two.end(sound), two.records(sound).await), (Offset(0), Offset(10), 10));
+        assert_eq!(two.state().hanging(dead).collect::<Vec<_>>(), [stuck]);
+        let told = lost().await;
+        assert!(matches!(&*told, [gap] if gap.contains("not opened")), "{told:?}");
+        let before = (site.log.last().await.expect("answers"), store.stats().requests_total());
+        site.sleep(TTL * 100).await;
+        let after = (site.log.last().await.expect("answers"), store.stats().requests_total());
+        assert_eq!(after, before, "no row and no request");
+        assert_eq!(lost().await, told);
+        two.node.stop().await;
+    });
+}
+
+#[test]
+fn a_chain_that_cannot_be_taken_over_holds_up_no_other_and_is_tried_ever_more_rarely() {
+    story(|site| async move {
+        let one = site.start(site.config(1)).await.expect("starts");
+        let two = site.start(site.config(2)).await.expect("starts");
+        let three = site.start(site.config(3)).await.expect("starts");
+        one.create("t", 6, TTL).await;
+        let ids = [one.id(), two.id(), three.id()];
+        let shares = || ids.map(|id| three.state().hanging(id).count());
+        site.until(PATIENCE, async || shares() == [2, 2, 2]).await;
+        one.process.kill();
+        two.process.kill();
+        // Where this says that the chain begins nothing was ever written.
+        trim(&site, one.id(), 5).await;
+        site.until(PATIENCE, async || shares() == [2, 0, 4]).await;
+        let before = site.log.last().await.expect("answers").index;
+        site.sleep(TTL * 100).await;
+        let rows = site.log.last().await.expect("answers").index.0 - before.0;
+        assert!((1..=10).contains(&rows), "{rows} rows in {:?}", TTL * 100);
+        assert_eq!(shares(), [2, 0, 4]);
+        three.node.stop().await;
     });
 }

@@ -1,7 +1,7 @@
 //! Where logs may begin: as far as a client asked for, as records are too old, or as they are too much.
 //!
 //! Lives on: the simulation's thread.
-//! Invariants checked: I1 and DESIGN 2.8 (no record goes before its time, whatever clocks do), I2 (a start that was told is a row's).
+//! Invariants checked: I1 and decision 0013 (no record goes before its time, whatever clocks do), I2 (a start that was told is a row's).
 use super::History;
 use mink_rt::Instant;
 use mink_types::{BucketId, Offset};
@@ -48,6 +48,10 @@ impl History {
     pub(crate) fn starts_at(&self, bucket: BucketId, start: Offset) {
         let by_rows = {
             let mut inner = self.inner();
+            // Asked before its table was dropped; what the rows said of it is forgotten.
+            if inner.gone.contains(&bucket) {
+                return;
+            }
             let log = inner.logs.entry(bucket).or_default();
             log.start_seen = log.start_seen.max(start.0);
             log.start
