@@ -165,9 +165,9 @@ impl Ledger {
         let Some(state) = self.state() else { return };
         let now = self.service.now();
         let doomed = self.inner().doomed.clone();
-        // What was given up a moment ago still has its grace; compaction may be at work.
-        let grace = self.plan.deletion_grace;
-        let fresh = |id: &ObjectId| doomed.get(id).is_some_and(|at| now.duration_since(*at) < grace * 3);
+        // What was given up a moment ago still has its grace, and that of a compaction that planned on an older view (P-16).
+        let grace = self.plan.deletion_grace * 3 + self.plan.compaction_takes();
+        let fresh = |id: &ObjectId| doomed.get(id).is_some_and(|at| now.duration_since(*at) < grace);
         let mut may_stay = BTreeSet::new();
         for (id, object) in state.objects() {
             let key = ObjectKey::object(&self.cluster, *id);
@@ -207,7 +207,10 @@ impl Ledger {
                 }
             };
             if !kept {
-                self.history.violated(format!("I14: {key} is garbage and still there"));
+                let since = object_id(&self.cluster, &key).and_then(|id| doomed.get(&id).copied());
+                let since = since.map(|at| now.duration_since(at));
+                self.history
+                    .violated(format!("I14: {key} is garbage and still there; given up for {since:?}"));
             }
         }
         if snapshots > 20 {

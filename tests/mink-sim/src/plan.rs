@@ -45,7 +45,16 @@ pub(crate) struct Plan {
     pub(crate) faults: u64,
 }
 
+/// What one compaction moves at most in a history.
+const COMPACTED_BYTES_MAX: u64 = 32 << 20;
+
 impl Plan {
+    /// How long one compaction may take at its rate: until it ends it may read what was given up meanwhile.
+    pub(crate) fn compaction_takes(&self) -> Duration {
+        let rate = self.compaction.bytes_per_second;
+        Duration::from_secs(COMPACTED_BYTES_MAX.checked_div(rate).unwrap_or(0))
+    }
+
     /// How much older than it is a record may look after `elapsed`: by two wall clocks and two boot-time clocks.
     pub(crate) fn age_error(&self, elapsed: Duration) -> Duration {
         let drift = elapsed / 1_000_000 * u32::try_from(self.drift_ppm).unwrap_or(u32::MAX);

@@ -199,7 +199,8 @@ async fn last_look(nature: &mut Nature, clients: &Clients, memory: &MemoryStore,
         nature.end_all(round == 1 || site.dice.one_in(2)).await;
     }
     // Whoever serves now cleans up: doomed objects after their grace, dead chains after theirs, and failed ones again.
-    nature.rest(site.plan.deletion_grace * 4 + Duration::from_mins(1)).await;
+    let cleaned = site.plan.deletion_grace * 4 + site.plan.compaction_takes() + Duration::from_mins(1);
+    nature.rest(cleaned).await;
     ledger.check_objects(memory, true).await;
     let Some(state) = ledger.state() else { return };
     notes.check(clients, &state);
