@@ -72,6 +72,10 @@ impl Taker<'_> {
     }
 
     async fn fence(&self, incarnation: Incarnation) -> Result<(), StartError> {
+        // A chain that was given up before is tried again and again if it cannot be taken: that must not fill the log.
+        if self.metadata.view().incarnation(incarnation).is_some_and(|life| life.fenced) {
+            return Ok(());
+        }
         let result = self.submit(Command::Fence { incarnation, by: self.me.incarnation }).await?;
         match result {
             fenced if fenced.is_fenced() => Ok(()),

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use mink_kafka_wire::ErrorCode;
 use mink_record::kafka::ProducerStamp;
+use mink_testkit::node::Node;
 
 use crate::setup::{self, Folder};
 use crate::wire::{SOON, Wire, batch, values};
@@ -51,14 +52,20 @@ async fn send(wire: &mut Wire, (id, epoch): (i64, i16), first: usize, len: usize
     (answer.code, answer.offset)
 }
 
-#[tokio::test]
-async fn k_9_k_7_a_repeat_of_the_last_five_gets_its_first_answer_over_a_restart_too() {
-    let folder = Folder::new();
-    let mut node = setup::node(&folder).start().await.unwrap();
+/// A node with an empty topic, a connection to it, and a producer's identity.
+async fn with_topic(folder: &Folder) -> (Node, Wire, (i64, i16)) {
+    let node = setup::node(folder).start().await.unwrap();
     let mut wire = Wire::connect(node.kafka()).await;
     wire.create_topic(TOPIC, 1).await;
     wire.fetch_open(TOPIC, 0, 0).await;
     let producer = wire.init_producer().await;
+    (node, wire, producer)
+}
+
+#[tokio::test]
+async fn k_9_k_7_a_repeat_of_the_last_five_gets_its_first_answer_over_a_restart_too() {
+    let folder = Folder::new();
+    let (mut node, mut wire, producer) = with_topic(&folder).await;
     for number in 0..5 {
         assert_eq!(send(&mut wire, producer, number, 1).await, (0, i64::try_from(number).unwrap()));
     }
@@ -79,11 +86,7 @@ async fn k_9_k_7_a_repeat_of_the_last_five_gets_its_first_answer_over_a_restart_
 #[tokio::test]
 async fn k_10_a_log_that_never_held_a_record_begins_with_a_first_batch() {
     let folder = Folder::new();
-    let mut node = setup::node(&folder).start().await.unwrap();
-    let mut wire = Wire::connect(node.kafka()).await;
-    wire.create_topic(TOPIC, 1).await;
-    wire.fetch_open(TOPIC, 0, 0).await;
-    let producer = wire.init_producer().await;
+    let (mut node, mut wire, producer) = with_topic(&folder).await;
     assert_eq!(send(&mut wire, producer, 17, 3).await.0, ErrorCode::OutOfOrderSequenceNumber.code());
     assert_eq!(wire.read_all(TOPIC, 0).await, [""; 0]);
     assert_eq!(send(&mut wire, producer, 0, 17).await, (0, 0));

@@ -10,7 +10,8 @@ use bytes::Bytes;
 use futures::channel::oneshot;
 use mink_object::{
     Counted, DeleteRefused, FaultAnswer, FaultSeam, GetError, ListCursor, ListPage, MemoryStore, ObjectKey,
-    ObjectMeta, ObjectStore, Op, Outcome, Payload, PutRefused, Request, Span, StoreHealth, StoreStats,
+    ObjectMeta, ObjectStore, Op, Outcome, Payload, PutRefused, Request, Span, StoreHealth, StoreLayer,
+    StoreStats,
 };
 use mink_rt::Service;
 use std::sync::Arc;
@@ -152,46 +153,13 @@ struct Watched {
 }
 
 #[async_trait]
-impl ObjectStore for Watched {
-    async fn put(&self, key: &ObjectKey, payload: &Payload) -> Outcome<(), PutRefused> {
-        self.inner.put(key, payload).await
-    }
-
-    async fn get(&self, key: &ObjectKey, span: Span) -> Result<Bytes, GetError> {
-        self.inner.get(key, span).await
-    }
-
-    async fn head(&self, key: &ObjectKey) -> Result<ObjectMeta, GetError> {
-        self.inner.head(key).await
-    }
-
-    async fn list(
-        &self,
-        prefix: &ObjectKey,
-        cursor: Option<&ListCursor>,
-        limit: usize,
-    ) -> Result<ListPage, GetError> {
-        self.inner.list(prefix, cursor, limit).await
+impl StoreLayer for Watched {
+    fn below(&self) -> &dyn ObjectStore {
+        &*self.inner
     }
 
     async fn delete(&self, keys: &[ObjectKey]) -> Vec<(ObjectKey, Outcome<(), DeleteRefused>)> {
         self.ledger.deleting(keys);
         self.inner.delete(keys).await
-    }
-
-    fn health(&self) -> StoreHealth {
-        self.inner.health()
-    }
-
-    fn stats(&self) -> StoreStats {
-        self.inner.stats()
-    }
-
-    fn address(&self) -> String {
-        self.inner.address()
-    }
-
-    fn needs_put_budget(&self) -> bool {
-        self.inner.needs_put_budget()
     }
 }

@@ -3,10 +3,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use mink_object::{
-    DeleteRefused, FaultAnswer, GetError, ListCursor, ListPage, ObjectKey, ObjectMeta, ObjectStore, Op,
-    Outcome, Payload, PutRefused, Span, StoreHealth, StoreStats,
-};
+use mink_object::{FaultAnswer, GetError, ListCursor, ListPage, ObjectKey, ObjectStore, Op, StoreLayer};
 use mink_types::{ObjectId, Offset, WalNumber};
 
 use super::*;
@@ -155,17 +152,9 @@ struct LyingList {
 }
 
 #[async_trait]
-impl ObjectStore for LyingList {
-    async fn put(&self, key: &ObjectKey, payload: &Payload) -> Outcome<(), PutRefused> {
-        self.inner.put(key, payload).await
-    }
-
-    async fn get(&self, key: &ObjectKey, span: Span) -> Result<Bytes, GetError> {
-        self.inner.get(key, span).await
-    }
-
-    async fn head(&self, key: &ObjectKey) -> Result<ObjectMeta, GetError> {
-        self.inner.head(key).await
+impl StoreLayer for LyingList {
+    fn below(&self) -> &dyn ObjectStore {
+        &*self.inner
     }
 
     async fn list(
@@ -182,26 +171,6 @@ impl ObjectStore for LyingList {
             lie.is_some()
         });
         Ok(page)
-    }
-
-    async fn delete(&self, keys: &[ObjectKey]) -> Vec<(ObjectKey, Outcome<(), DeleteRefused>)> {
-        self.inner.delete(keys).await
-    }
-
-    fn health(&self) -> StoreHealth {
-        self.inner.health()
-    }
-
-    fn stats(&self) -> StoreStats {
-        self.inner.stats()
-    }
-
-    fn address(&self) -> String {
-        self.inner.address()
-    }
-
-    fn needs_put_budget(&self) -> bool {
-        self.inner.needs_put_budget()
     }
 }
 
