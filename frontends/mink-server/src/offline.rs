@@ -43,8 +43,8 @@ pub fn recover_metadata(arguments: &[OsString]) -> ExitCode {
         }
         Ok(Recovered::Refilled { before, snapshot }) => {
             println!(
-                "the database ended at row {} and now begins at the snapshot of row {}; commands after that row, if there \
-                 were any, are lost, and the next start names what they held",
+                "the database ended at row {} and now begins at the snapshot of row {}; if commands were \
+                 acked after that row, the next start refuses: then only the database that has them helps",
                 before.index, snapshot.index
             );
             ExitCode::SUCCESS

@@ -14,8 +14,8 @@ use crate::snapshots::{fetch, witness_of_store};
 pub enum Recovered {
     /// The database holds all that the snapshots know: nothing was changed.
     NothingToDo { database: Witness },
-    /// The database now begins at `snapshot`. Commands after it, if there were any, are lost: WAL objects whose witness is
-    /// newer will be named at the next start.
+    /// The database now begins at `snapshot`. Commands after it, if there were any, are lost: if a WAL object was written under
+    /// one of them, the next start refuses, and only the right database helps.
     Refilled { before: Witness, snapshot: Witness },
 }
 

@@ -21,11 +21,11 @@ pub enum StartError {
     )]
     StoreUndecided { store: String, detail: String },
     #[error(
-        "the metadata database is at row {database}, but the WAL of incarnation {incarnation} was written at row {witness}: the database has lost acked commands; restore it, or run `mink metadata recover`"
+        "the metadata database is at row {database}, but the WAL of incarnation {incarnation} was written at row {witness}: the database has lost acked commands; restore it; without a copy, `mink metadata recover` brings back what the store's newest snapshot has, which is enough if no command was acked after it"
     )]
     DatabaseBehind { database: LogIndex, witness: LogIndex, incarnation: Incarnation },
     #[error(
-        "row {index} of the metadata database is not the one under which the WAL of incarnation {incarnation} was written: the database has lost acked commands, or belongs to another history; restore the right one, or run `mink metadata recover`"
+        "row {index} of the metadata database is not the one under which the WAL of incarnation {incarnation} was written: the database has lost acked commands, or belongs to another history; restore the right one (`mink metadata recover` cannot bring back commands that no snapshot has)"
     )]
     DatabaseDiffers { index: LogIndex, incarnation: Incarnation },
     #[error("taking over from incarnation {incarnation}: {what}")]
