@@ -154,6 +154,7 @@ error_codes! {
     UnreleasedInstanceId = 111, "UNRELEASED_INSTANCE_ID", Final;
     UnsupportedAssignor = 112, "UNSUPPORTED_ASSIGNOR", Final;
     StaleMemberEpoch = 113, "STALE_MEMBER_EPOCH", Final;
+    MismatchedEndpointType = 114, "MISMATCHED_ENDPOINT_TYPE", Final;
     UnsupportedEndpointType = 115, "UNSUPPORTED_ENDPOINT_TYPE", Final;
     UnknownControllerId = 116, "UNKNOWN_CONTROLLER_ID", Final;
     InvalidRegularExpression = 128, "INVALID_REGULAR_EXPRESSION", Final;

@@ -270,6 +270,17 @@ impl Reader {
         }
     }
 
+    // ---- structs ----
+
+    /// A struct that may be absent: a byte says whether it follows.
+    pub fn nullable_struct<T>(
+        &mut self,
+        field: &'static str,
+        read: impl FnOnce(&mut Self) -> Result<T, DecodeError>,
+    ) -> Result<Option<T>, DecodeError> {
+        if self.int8(field)? < 0 { Ok(None) } else { read(self).map(Some) }
+    }
+
     // ---- tagged fields ----
 
     /// Reads the tagged fields that end a struct, if this version has them. `known` reads the value of a tag it knows

@@ -143,8 +143,8 @@ fn i19_a_version_that_the_message_does_not_have_is_refused_both_ways() {
 fn every_offered_version_passes_whole_frames_both_ways() {
     macro_rules! check {
         ($name:ident, $module:ident, $request:ident, $response:ident) => {
-            let offer = offer(ApiKey::$name).expect("every generated API is offered");
-            for version in offer.decoded.iter() {
+            let offered = offer(ApiKey::$name).map(|offer| offer.decoded);
+            for version in offered.into_iter().flat_map(VersionRange::iter) {
                 for seed in 0..SAMPLES {
                     let asked = messages::$module::$request::sample(&mut Source::new(seed), version);
                     let client = (seed % 2 == 0).then(|| KafkaString::from_static("a client"));
@@ -181,7 +181,7 @@ fn produce_records_are_slices_of_the_frame() {
     let partition_data = vec![PartitionProduceData { index: 3, records: Some(records.clone()) }];
     let topic_data = vec![TopicProduceData { name: "t".into(), partition_data, ..Default::default() }];
     let request = ProduceRequest { acks: -1, topic_data, ..Default::default() };
-    for version in 3..=9 {
+    for version in 3..=13 {
         let frame = encode_request(version, 1, None, &request).unwrap();
         let sent: Vec<_> = frame.segments().iter().map(|segment| segment.as_ptr()).collect();
         assert!(sent.contains(&records.clone().into_bytes().as_ptr()), "sent without a copy");
@@ -203,7 +203,7 @@ fn a_fetch_answer_is_sent_as_the_batches_it_was_given() {
     let partitions = vec![partition.clone(), PartitionData::default(), partition];
     let responses = vec![FetchableTopicResponse { topic: "t".into(), partitions, ..Default::default() }];
     let response = FetchResponse { responses, ..Default::default() };
-    for version in 4..=12 {
+    for version in 4..=18 {
         let frame = encode_response(version, 9, &response).unwrap();
         let sent: Vec<_> = frame.segments().iter().map(|segment| segment.as_ptr()).collect();
         let expected = sent.iter().filter(|at| batches.iter().any(|batch| batch.as_ptr() == **at)).count();

@@ -277,6 +277,18 @@ impl Writer {
         Ok(())
     }
 
+    // ---- structs ----
+
+    /// A struct that may be absent, behind a byte that says whether it is there.
+    pub fn nullable_struct<T>(
+        &mut self,
+        value: Option<&T>,
+        write: impl FnOnce(&mut Self, &T) -> Result<(), EncodeError>,
+    ) -> Result<(), EncodeError> {
+        self.int8(if value.is_some() { 1 } else { -1 });
+        value.map_or(Ok(()), |value| write(self, value))
+    }
+
     // ---- tagged fields ----
 
     /// Ends a struct without tagged fields; writes nothing where the version has none.

@@ -4,7 +4,9 @@
 //! Owns: the last five batches of each producer that is remembered.
 //! Invariants: the table is a fold over the logged batches of idempotent producers and their commit times, so it is the same
 //! after any replay (T-9). A producer is forgotten in two ways only, both part of that fold: the log's commit time passed its last
-//! batch by the expiry, or the table was full and it had been idle for an hour.
+//! batch by the expiry, or the table was full and it had been idle for an hour. Where a part of the log is lost with what it told of
+//! producers, who has not written since may have written there: what he sends next is taken, what is remembered of him is still a repeat
+//! (decision 0016).
 use crate::AppendRefused;
 use crate::remembered::Remembered;
 use crate::snapshot::PRODUCERS_MAX;
@@ -152,11 +154,13 @@ pub(crate) enum Verdict {
 pub(crate) struct Producers {
     limits: ProducerLimits,
     remembered: Remembered,
+    /// Below this offset batches were lost that nobody knows of: of a producer whose last batch lies there, more may have been stored.
+    unsure_below: Offset,
 }
 
 impl Producers {
     pub(crate) fn new(limits: ProducerLimits) -> Producers {
-        Producers { limits, remembered: Remembered::new() }
+        Producers { limits, remembered: Remembered::new(), unsure_below: Offset(0) }
     }
 
     /// Judges a batch that would get `commit_time`. `never_written` says that the log never held a record.
@@ -187,15 +191,36 @@ impl Producers {
                 found: claim.epoch,
             });
         }
+        let unsure = self.is_unsure(entry);
         if claim.epoch > entry.epoch {
-            return if claim.base_sequence == Sequence(0) { Ok(Verdict::New) } else { Err(gap(Sequence(0))) };
+            let first = claim.base_sequence == Sequence(0) || unsure;
+            return if first { Ok(Verdict::New) } else { Err(gap(Sequence(0))) };
         }
         let repeat = |placed: &&Placed| placed.base_sequence == claim.base_sequence && placed.count == count;
         if let Some(placed) = entry.window.as_slice().iter().find(repeat) {
             return Ok(Verdict::Repeat(*placed));
         }
         let expected = entry.next_sequence();
-        if claim.base_sequence == expected { Ok(Verdict::New) } else { Err(gap(expected)) }
+        let next = claim.base_sequence == expected || (unsure && is_after(claim.base_sequence, expected));
+        if next { Ok(Verdict::New) } else { Err(gap(expected)) }
+    }
+
+    /// Whether batches of the producer may have been lost since the last that is known of him.
+    fn is_unsure(&self, entry: &Entry) -> bool {
+        entry.last().base_offset < self.unsure_below
+    }
+
+    /// Batches below `offset` were lost.
+    pub(crate) fn lost_below(&mut self, offset: Offset) {
+        self.unsure_below = self.unsure_below.max(offset);
+    }
+
+    /// Below which offset batches were lost, as long as that matters for a log that goes as far as `end`.
+    pub(crate) fn unsure_below(&self, end: Offset) -> Option<Offset> {
+        let lost = self.unsure_below > Offset(0);
+        let matters =
+            lost && (end < self.unsure_below || self.iter().any(|(_, entry)| self.is_unsure(entry)));
+        matters.then_some(self.unsure_below)
     }
 
     fn check_room(&self, commit_time: CommitTime) -> Result<(), AppendRefused> {
@@ -260,6 +285,10 @@ impl Producers {
         self.remembered.put(producer, entry);
     }
 
+    pub(crate) fn limits(&self) -> ProducerLimits {
+        self.limits
+    }
+
     pub(crate) fn set_limits(&mut self, limits: ProducerLimits) {
         self.limits = limits;
     }
@@ -272,6 +301,12 @@ impl Producers {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ProducerId, &Entry)> {
         self.remembered.iter()
     }
+}
+
+/// Whether a sequence comes after another rather than before it, in the circle of Kafka's sequences.
+fn is_after(sequence: Sequence, other: Sequence) -> bool {
+    let ahead = (i64::from(sequence.0) - i64::from(other.0)) & i64::from(i32::MAX);
+    ahead <= i64::from(i32::MAX / 2)
 }
 
 fn idle_ms(last: CommitTime, now: CommitTime) -> i64 {

@@ -1,4 +1,4 @@
-//! The producers of a bucket by id, and who of them was idle for longest: a short list while they are few, two trees when many.
+//! The producers of a bucket by id, and who of them was idle for longest: one in place, a short list of a few, two trees of many.
 //!
 //! Lives on: anywhere (pure).
 //! Owns: the entries.
@@ -18,7 +18,9 @@ pub(crate) struct Remembered(Form);
 
 #[derive(Clone, Debug)]
 enum Form {
-    /// In the order of ids.
+    /// Here, in the bucket itself: a block of its own, made while batches come and go, would keep a page alone when they are gone.
+    One([(ProducerId, Entry); 1]),
+    /// None, or in the order of ids.
     Few(Vec<(ProducerId, Entry)>),
     Many(Box<Trees>),
 }
@@ -41,54 +43,87 @@ impl Trees {
     }
 }
 
+impl Form {
+    /// The form of a few, in the order of ids.
+    fn of(few: Vec<(ProducerId, Entry)>) -> Form {
+        match <[_; 1]>::try_from(few) {
+            Ok(one) => Form::One(one),
+            Err(few) => Form::Few(few),
+        }
+    }
+}
+
 impl Remembered {
     pub(crate) fn new() -> Remembered {
         Remembered(Form::Few(Vec::new()))
     }
 
+    /// All of them, unless they are many.
+    fn few(&self) -> &[(ProducerId, Entry)] {
+        match &self.0 {
+            Form::One(one) => one,
+            Form::Few(few) => few,
+            Form::Many(_) => &[],
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         match &self.0 {
-            Form::Few(few) => few.len(),
+            Form::One(_) | Form::Few(_) => self.few().len(),
             Form::Many(trees) => trees.by_id.len(),
         }
     }
 
     pub(crate) fn get(&self, producer: ProducerId) -> Option<&Entry> {
         match &self.0 {
-            Form::Few(few) => few.get(place(few, producer).ok()?).map(|(_, entry)| entry),
+            Form::One(_) | Form::Few(_) => {
+                let few = self.few();
+                few.get(place(few, producer).ok()?).map(|(_, entry)| entry)
+            }
             Form::Many(trees) => trees.by_id.get(&producer),
         }
     }
 
     /// Puts an entry in place, instead of the one that the producer had.
     pub(crate) fn put(&mut self, producer: ProducerId, entry: Entry) {
-        match &mut self.0 {
-            Form::Few(few) => match place(few, producer) {
-                Ok(at) => {
-                    if let Some((_, there)) = few.get_mut(at) {
-                        *there = entry;
-                    }
+        let few: &mut [(ProducerId, Entry)] = match &mut self.0 {
+            Form::One(one) => one,
+            Form::Few(few) => few,
+            Form::Many(trees) => return trees.insert(producer, entry),
+        };
+        match place(few, producer) {
+            Ok(at) => {
+                if let Some((_, there)) = few.get_mut(at) {
+                    *there = entry;
                 }
-                Err(_) if few.len() >= FEW_MAX => {
-                    let mut trees = Trees::default();
-                    for (producer, entry) in few.iter().copied().chain([(producer, entry)]) {
-                        trees.insert(producer, entry);
-                    }
-                    self.0 = Form::Many(Box::new(trees));
-                }
-                Err(at) => {
-                    few.reserve_exact(1);
-                    few.insert(at, (producer, entry));
-                }
-            },
-            Form::Many(trees) => trees.insert(producer, entry),
+            }
+            Err(at) => self.add(at, producer, entry),
         }
+    }
+
+    /// Puts a new one at `at` among the few.
+    fn add(&mut self, at: usize, producer: ProducerId, entry: Entry) {
+        let few = self.few();
+        if few.len() >= FEW_MAX {
+            let mut trees = Trees::default();
+            for (producer, entry) in few.iter().copied().chain([(producer, entry)]) {
+                trees.insert(producer, entry);
+            }
+            self.0 = Form::Many(Box::new(trees));
+            return;
+        }
+        let mut grown = Vec::with_capacity(few.len() + 1);
+        grown.extend_from_slice(few);
+        grown.insert(at, (producer, entry));
+        self.0 = Form::of(grown);
     }
 
     /// Who was idle for longest, and since when; the smaller id of two.
     pub(crate) fn oldest(&self) -> Option<(CommitTime, ProducerId)> {
         match &self.0 {
-            Form::Few(few) => few.iter().map(|(id, entry)| (entry.last_commit_time(), *id)).min(),
+            Form::One(_) | Form::Few(_) => {
+                self.few().iter().map(|(id, entry)| (entry.last_commit_time(), *id)).min()
+            }
             Form::Many(trees) => trees.by_time.first().copied(),
         }
     }
@@ -96,15 +131,15 @@ impl Remembered {
     pub(crate) fn forget_oldest(&mut self) {
         let Some((last, producer)) = self.oldest() else { return };
         match &mut self.0 {
-            Form::Few(few) => {
-                few.retain(|(id, _)| *id != producer);
-                few.shrink_to_fit();
+            Form::One(_) | Form::Few(_) => {
+                let left = self.few().iter().filter(|(id, _)| *id != producer).copied().collect();
+                self.0 = Form::of(left);
             }
             Form::Many(trees) => {
                 trees.by_time.remove(&(last, producer));
                 trees.by_id.remove(&producer);
                 if trees.by_id.len() <= FEW_AGAIN {
-                    self.0 = Form::Few(std::mem::take(&mut trees.by_id).into_iter().collect());
+                    self.0 = Form::of(std::mem::take(&mut trees.by_id).into_iter().collect());
                 }
             }
         }
@@ -112,11 +147,11 @@ impl Remembered {
 
     /// In the order of ids.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ProducerId, &Entry)> {
-        let (few, trees) = match &self.0 {
-            Form::Few(few) => (few.as_slice(), None),
-            Form::Many(trees) => (&[][..], Some(&trees.by_id)),
+        let trees = match &self.0 {
+            Form::One(_) | Form::Few(_) => None,
+            Form::Many(trees) => Some(&trees.by_id),
         };
-        let few = few.iter().map(|(id, entry)| (*id, entry));
+        let few = self.few().iter().map(|(id, entry)| (*id, entry));
         few.chain(trees.into_iter().flatten().map(|(id, entry)| (*id, entry)))
     }
 }
@@ -186,8 +221,7 @@ mod tests {
     fn i20_one_producer_takes_no_more_than_its_entry() {
         let mut remembered = Remembered::new();
         remembered.put(ProducerId(1), entry(1));
-        let Form::Few(few) = &remembered.0 else { panic!("one is few") };
-        assert_eq!(few.capacity(), 1);
-        assert!(size_of::<(ProducerId, Entry)>() <= 144 && size_of::<Remembered>() <= 24);
+        assert!(matches!(remembered.0, Form::One(_)));
+        assert!(size_of::<(ProducerId, Entry)>() <= 144 && size_of::<Remembered>() <= 152);
     }
 }

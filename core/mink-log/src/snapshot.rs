@@ -9,11 +9,12 @@
 //! | size | field |
 //! |------|-------|
 //! | 4 | `MKPS` |
-//! | 2 | version, 1 |
+//! | 2 | version: 1, or 2 if a part of the log is lost of whose producers nobody knows (decision 0016) |
 //! | 2 | 0 |
 //! | 8 | as of offset: all batches below it are in, none at or above it |
 //! | 8 | last commit time below that offset, ms |
 //! | 4 | producers, in ascending order of their ids |
+//! | 8 | version 2 only: the end of what is lost |
 //! | each: 8, 2, 2 | id, epoch, batches (1 to 5, oldest first) |
 //! | each batch: 4, 4, 8, 8 | base sequence, records, base offset, commit time |
 //! | 4 | CRC-32C of everything before it |
@@ -21,8 +22,10 @@ use crate::producers::{Entry, LoggedBatch, Placed, ProducerLimits, Producers, WI
 use crate::{RecoverError, SnapshotError};
 use mink_types::{CommitTime, Offset, ProducerEpoch, ProducerId, Sequence};
 
-/// The version that is written.
+/// The version that is written, unless [`lost_below`] says more.
 pub const SNAPSHOT_VERSION: u16 = 1;
+/// The version that says below which offset batches were lost. It is written only while a producer is remembered for whom that matters.
+const SNAPSHOT_VERSION_LOST: u16 = 2;
 
 /// Producers that a snapshot may hold when it is read.
 pub const SNAPSHOT_PRODUCERS_MAX: usize = 100_000;
@@ -33,12 +36,16 @@ pub(crate) const PRODUCERS_MAX: usize = 31_700;
 /// What a footer takes of one bucket's producers.
 const FOOTER_BYTES_MAX: usize = 4 << 20;
 const _: () = assert!(
-    HEAD_BYTES + PRODUCERS_MAX * (PRODUCER_BYTES + WINDOW_BATCHES * BATCH_BYTES) + CHECKSUM_BYTES
+    HEAD_BYTES
+        + LOST_BYTES
+        + PRODUCERS_MAX * (PRODUCER_BYTES + WINDOW_BATCHES * BATCH_BYTES)
+        + CHECKSUM_BYTES
         <= FOOTER_BYTES_MAX
 );
 
 const MAGIC: [u8; 4] = *b"MKPS";
 const HEAD_BYTES: usize = 28;
+const LOST_BYTES: usize = 8;
 const PRODUCER_BYTES: usize = 12;
 const BATCH_BYTES: usize = 24;
 const CHECKSUM_BYTES: usize = 4;
@@ -89,6 +96,19 @@ pub fn fold_producers(
     Ok(encode(&producers, as_of, last_commit_time))
 }
 
+/// The same snapshot, of a log that has lost batches below `offset` of which nobody knows who wrote them: a producer that is known by
+/// batches below it alone may have written there, too. So the next batch that he sends is taken, whatever has gone before; what is
+/// remembered of him stays a repeat. `offset` may lie beyond what the snapshot covers.
+///
+/// # Errors
+/// When `before` is no snapshot.
+pub fn lost_below(before: &[u8], offset: Offset) -> Result<Vec<u8>, SnapshotError> {
+    let limits = ProducerLimits { producers_max: u32::MAX, expiry_ms: u64::MAX };
+    let (info, mut producers) = decode_or_new(before, limits)?;
+    producers.lost_below(offset);
+    Ok(encode(&producers, info.as_of, info.last_commit_time))
+}
+
 pub(crate) fn decode_or_new(
     bytes: &[u8],
     limits: ProducerLimits,
@@ -103,15 +123,21 @@ pub(crate) fn decode_or_new(
 pub(crate) fn encode(producers: &Producers, as_of: Offset, last_commit_time: CommitTime) -> Vec<u8> {
     let count = producers.len().min(SNAPSHOT_PRODUCERS_MAX);
     let batches: usize = producers.iter().take(count).map(|(_, entry)| entry.window.as_slice().len()).sum();
+    let lost = producers.unsure_below(as_of);
     // Exactly: there is a snapshot of every bucket in memory.
-    let bytes = HEAD_BYTES + count * PRODUCER_BYTES + batches * BATCH_BYTES + CHECKSUM_BYTES;
+    let lost_bytes = lost.map_or(0, |_| LOST_BYTES);
+    let bytes = HEAD_BYTES + lost_bytes + count * PRODUCER_BYTES + batches * BATCH_BYTES + CHECKSUM_BYTES;
     let mut out = Vec::with_capacity(bytes);
     out.extend_from_slice(&MAGIC);
-    out.extend_from_slice(&SNAPSHOT_VERSION.to_le_bytes());
+    let version = lost.map_or(SNAPSHOT_VERSION, |_| SNAPSHOT_VERSION_LOST);
+    out.extend_from_slice(&version.to_le_bytes());
     out.extend_from_slice(&0_u16.to_le_bytes());
     out.extend_from_slice(&as_of.0.to_le_bytes());
     out.extend_from_slice(&last_commit_time.0.to_le_bytes());
     out.extend_from_slice(&u32::try_from(count).unwrap_or(0).to_le_bytes());
+    if let Some(lost) = lost {
+        out.extend_from_slice(&lost.0.to_le_bytes());
+    }
     for (producer, entry) in producers.iter().take(count) {
         let batches = entry.window.as_slice();
         out.extend_from_slice(&producer.0.to_le_bytes());
@@ -143,7 +169,7 @@ pub(crate) fn decode(
         return Err(content("it does not begin with MKPS"));
     }
     // Before the checksum: another version may put it elsewhere.
-    if version != SNAPSHOT_VERSION {
+    if version != SNAPSHOT_VERSION && version != SNAPSHOT_VERSION_LOST {
         return Err(SnapshotError::Version { version });
     }
     let (stated, computed) = (u32::from_le_bytes(*stated), crc32c::crc32c(body));
@@ -159,6 +185,9 @@ pub(crate) fn decode(
         return Err(content("it has more producers than any release writes"));
     }
     let mut producers = Producers::new(limits);
+    if version == SNAPSHOT_VERSION_LOST {
+        producers.lost_below(Offset(u64::from_le_bytes(at.take().ok_or(length)?)));
+    }
     let mut before = None;
     for _ in 0..count {
         let (producer, entry) = at.producer(&info).ok_or(length)??;
@@ -277,6 +306,41 @@ mod tests {
     }
 
     #[test]
+    fn the_bytes_of_version_2_are_golden_and_are_written_only_while_the_loss_matters() {
+        let mut golden = unhex(GOLDEN);
+        golden[4] = 2;
+        golden.splice(28..28, [8, 0, 0, 0, 0, 0, 0, 0]);
+        golden.extend_from_slice(&crc32c::crc32c(&golden).to_le_bytes());
+        let mut known = table();
+        known.lost_below(Offset(8));
+        let bytes = encode(&known, Offset(7), CommitTime(1_004));
+        assert_eq!(bytes, golden);
+        assert_eq!(decode(&bytes, LIMITS), Ok((snapshot_info(&bytes).expect("sound"), known.clone())));
+        let whole = encode(&table(), Offset(7), CommitTime(1_004));
+        assert_eq!(lost_below(&whole, Offset(8)), Ok(bytes));
+        for bit in 0..golden.len() * 8 {
+            let mut bad = golden.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert!(decode(&bad, LIMITS).is_err(), "bit {bit}");
+        }
+        // Both have written behind the loss.
+        for (producer, base_sequence, base_offset) in [(7, 6, 8), (9, 0, 9)] {
+            assert_eq!(encode(&known, Offset(base_offset), CommitTime(1_004))[4], 2);
+            known.record(LoggedBatch {
+                stamp: Some(Stamp {
+                    producer: ProducerId(producer),
+                    epoch: ProducerEpoch(2),
+                    base_sequence: Sequence(base_sequence),
+                }),
+                count: 1,
+                base_offset: Offset(base_offset),
+                commit_time: CommitTime(1_004),
+            });
+        }
+        assert_eq!(encode(&known, Offset(10), CommitTime(1_004))[4], 1);
+    }
+
+    #[test]
     fn i19_every_cut_and_every_flipped_bit_is_refused() {
         let bytes = encode(&table(), Offset(7), CommitTime(1_004));
         for cut in 0..bytes.len() {
@@ -307,7 +371,7 @@ mod tests {
     #[test]
     fn a_newer_version_is_named() {
         let mut bytes = encode(&table(), Offset(7), CommitTime(1_004));
-        bytes[4] = 2;
-        assert_eq!(decode(&bytes, LIMITS).map(|_| ()), Err(SnapshotError::Version { version: 2 }));
+        bytes[4] = 3;
+        assert_eq!(decode(&bytes, LIMITS).map(|_| ()), Err(SnapshotError::Version { version: 3 }));
     }
 }

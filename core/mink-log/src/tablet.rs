@@ -63,7 +63,7 @@ pub enum ReadStep {
 /// The rules of one bucket's log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tablet {
-    limits: TabletLimits,
+    batch_bytes_max: u32,
     epoch: BucketEpoch,
     log_start: Offset,
     high_watermark: Offset,
@@ -103,7 +103,7 @@ impl Tablet {
             history.note(start.epoch, start.start);
         }
         Ok(Tablet {
-            limits,
+            batch_bytes_max: limits.batch_bytes_max,
             epoch,
             log_start: start,
             high_watermark: end,
@@ -121,7 +121,7 @@ impl Tablet {
     /// # Errors
     /// Nothing has changed then.
     pub fn append(&mut self, header: &BatchHeader, now: CommitTime) -> Result<AppendStep, AppendRefused> {
-        let (bytes, bytes_max) = (header.total_bytes() as u64, u64::from(self.limits.batch_bytes_max));
+        let (bytes, bytes_max) = (header.total_bytes() as u64, u64::from(self.batch_bytes_max));
         if bytes > bytes_max {
             return Err(AppendRefused::TooLarge { bytes, bytes_max });
         }
@@ -186,13 +186,13 @@ impl Tablet {
 
     /// Other limits from now on. Producers that are remembered stay until they expire.
     pub fn set_limits(&mut self, limits: TabletLimits) {
-        self.limits = limits;
+        self.batch_bytes_max = limits.batch_bytes_max;
         self.producers.set_limits(limits.producers);
     }
 
     /// The limits in force.
     pub fn limits(&self) -> TabletLimits {
-        self.limits
+        TabletLimits { batch_bytes_max: self.batch_bytes_max, producers: self.producers.limits() }
     }
 
     /// The producers as of the appended end, in bytes ([`crate::snapshot_info`]).

@@ -26,6 +26,8 @@ pub enum Command {
     DropDatabase { name: DatabaseName },
     /// Creates a table in a database that exists. Its buckets are free, at epoch 0.
     CreateTable(NewTable),
+    /// Changes the options of a table, and how many buckets it has: never fewer. New buckets are free, at epoch 0. Feature level 4.
+    AlterTable(TableChange),
     /// Drops a table with all its buckets and ranges; objects that lose their last range are doomed.
     DropTable { id: TableId },
     /// Makes offsets readable from objects, and trims the chain. Accepted or refused as a whole; ranges of dropped tables
@@ -94,6 +96,17 @@ pub struct NewTable {
     pub options: TableOptions,
     /// The database whose tables are topics by their bare name; two topics must not share a name.
     pub kafka_database: DatabaseName,
+    /// The asking node's bound on the buckets of all tables; the command is refused above it.
+    pub buckets_max: u32,
+}
+
+/// A table to change.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TableChange {
+    pub id: TableId,
+    /// The options that the author saw: the command is refused if they are others by now, so of two changes none is lost.
+    pub seen: TableOptions,
+    pub options: TableOptions,
     /// The asking node's bound on the buckets of all tables; the command is refused above it.
     pub buckets_max: u32,
 }

@@ -19,7 +19,7 @@ mod wire;
 
 pub use command::{
     BucketOpening, Command, CommittedObject, CommittedRange, Listener, NewTable, Registration,
-    RewrittenObject, RewrittenRange, TakenOver,
+    RewrittenObject, RewrittenRange, TableChange, TakenOver,
 };
 pub use error::{ApplyError, GroupError, SnapshotError};
 pub use ranges::{Iter, Ranges};
@@ -28,13 +28,16 @@ pub use row::{Group, PAYLOAD_BYTES_MAX, ROW_COMMANDS_MAX, Row, row_hash};
 pub use state::{Bucket, Database, IncarnationState, Object, ObjectRange, Probe, SESSIONS_MAX, State, Table};
 
 /// The newest feature level that this version applies. The log's own level rises by `Command::RaiseFeatureLevel` only.
-pub const FEATURE_LEVEL_MAX: u32 = 3;
+pub const FEATURE_LEVEL_MAX: u32 = 4;
 
 /// The feature level from which `Command::Rewrite` is accepted.
 pub const FEATURE_LEVEL_REWRITE: u32 = 2;
 
 /// The feature level from which ranges that tell of a log's producers outlive its records, until `Command::ForgetProducers`.
 pub const FEATURE_LEVEL_PRODUCERS_KEPT: u32 = 3;
+
+/// The feature level from which `Command::AlterTable` is accepted.
+pub const FEATURE_LEVEL_ALTER_TABLE: u32 = 4;
 
 #[cfg(test)]
 mod tests;

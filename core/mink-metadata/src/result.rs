@@ -69,6 +69,8 @@ pub enum Refusal {
     TableNotFound { id: TableId },
     #[error("the table exists already")]
     TableExists { id: TableId },
+    #[error("table {id} was changed meanwhile; look at it again")]
+    TableChanged { id: TableId },
     #[error("as a topic the table would collide with table {other}; choose another name")]
     TopicCollision { other: TablePath },
     #[error("{bucket}: {why}")]
@@ -106,9 +108,10 @@ impl Refusal {
         match self {
             Refusal::Forgotten | Refusal::AlreadyFenced { .. } => RefusalKind::Already,
             Refusal::Fenced { .. } => RefusalKind::Fenced,
-            Refusal::NotFenced { .. } | Refusal::StillNeeded { .. } | Refusal::Stale { .. } => {
-                RefusalKind::Stale
-            }
+            Refusal::NotFenced { .. }
+            | Refusal::StillNeeded { .. }
+            | Refusal::Stale { .. }
+            | Refusal::TableChanged { .. } => RefusalKind::Stale,
             Refusal::DatabaseNotFound { .. } | Refusal::TableNotFound { .. } => RefusalKind::NotFound,
             Refusal::DatabaseExists { .. }
             | Refusal::TableExists { .. }
@@ -205,6 +208,8 @@ pub enum Invalid {
     SealBelowTrim,
     #[error("the start of the log may only rise, up to the committed end")]
     StartOutOfRange,
+    #[error("a table keeps its format, and never has fewer buckets than before")]
+    FixedForTable,
     #[error("feature levels rise one by one, once every live node knows the next")]
     FeatureLevel,
 }

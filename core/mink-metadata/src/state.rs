@@ -53,8 +53,25 @@ pub(crate) struct Indexes {
     /// (database, collision key, table): topics that Kafka would take for one lie side by side. Only of names that another can
     /// collide with.
     pub(crate) topics: OrdSet<(DatabaseName, Arc<str>, TableId)>,
-    pub(crate) hanging: OrdSet<(Incarnation, BucketId)>,
+    /// The buckets on each chain; no chain without one.
+    hanging: OrdMap<Incarnation, OrdSet<BucketId>>,
     pub(crate) session_ages: OrdSet<(LogIndex, SessionId)>,
+}
+
+impl Indexes {
+    /// Notes that a bucket hangs on a chain.
+    pub(crate) fn hang(&mut self, owner: Incarnation, bucket: BucketId) {
+        self.hanging.entry(owner).or_default().insert(bucket);
+    }
+
+    pub(crate) fn unhang(&mut self, owner: Incarnation, bucket: &BucketId) {
+        if let Some(on_chain) = self.hanging.get_mut(&owner) {
+            on_chain.remove(bucket);
+            if on_chain.is_empty() {
+                self.hanging.remove(&owner);
+            }
+        }
+    }
 }
 
 /// A database.
@@ -312,6 +329,14 @@ impl State {
         })
     }
 
+    /// The tables of `before` that are gone, by id. What two views of one log share is passed over unseen.
+    pub fn tables_gone_since<'a>(&'a self, before: &'a State) -> impl Iterator<Item = TableId> {
+        before.tables.diff(&self.tables).filter_map(|change| match change {
+            DiffItem::Remove(id, _) => Some(*id),
+            DiffItem::Add(..) | DiffItem::Update { .. } => None,
+        })
+    }
+
     /// What the state takes in memory, in bytes, by what each kind of thing takes on average.
     pub fn memory_bytes(&self) -> u64 {
         let ranges: usize =
@@ -397,11 +422,7 @@ impl State {
 
     /// The buckets that hang on the incarnation's chain, by id.
     pub fn hanging(&self, id: Incarnation) -> impl Iterator<Item = BucketId> + '_ {
-        self.indexes
-            .hanging
-            .range((id, FIRST_BUCKET)..)
-            .take_while(move |(on, _)| *on == id)
-            .map(|(_, bucket)| *bucket)
+        self.indexes.hanging.get(&id).into_iter().flat_map(|buckets| buckets.iter().copied())
     }
 
     /// Whether the incarnation is fenced and no bucket needs its chain: it stays so for ever.
@@ -423,7 +444,3 @@ impl State {
         self.probes.get(store)
     }
 }
-
-/// The smallest bucket id.
-const FIRST_BUCKET: BucketId =
-    BucketId { table: TableId(0), partition: mink_types::PartitionId(0), bucket: BucketIndex(0) };

@@ -1,4 +1,5 @@
 //! Tests of the state machine. Each module's name is the behaviour it shows.
+mod alter;
 mod golden;
 mod model;
 mod names;

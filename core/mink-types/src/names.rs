@@ -8,6 +8,10 @@ use std::sync::Arc;
 /// Longest name of a database or table, in bytes: Kafka's limit for topics.
 pub const NAME_BYTES_MAX: usize = 249;
 
+/// The database of tables that Mink keeps for itself. It keeps the rules for names, as rows of the metadata log must be read back;
+/// a node takes no change of it from anybody.
+const INTERNAL_DATABASE: &str = "__mink";
+
 /// Databases that a user cannot create.
 const RESERVED_DATABASES: [&str; 2] = ["mink", "information_schema"];
 
@@ -89,6 +93,16 @@ impl DatabaseName {
         }
         Ok(DatabaseName(name.into()))
     }
+
+    /// The database of tables that Mink keeps for itself.
+    pub fn internal() -> DatabaseName {
+        DatabaseName(INTERNAL_DATABASE.into())
+    }
+
+    /// Whether it is the database of Mink's own tables: no client creates, changes, reads, writes or lists what is in it.
+    pub fn is_internal(&self) -> bool {
+        self.as_str() == INTERNAL_DATABASE
+    }
 }
 
 impl TableName {
@@ -154,6 +168,14 @@ mod tests {
         for bad in ["a.b", "mink", "information_schema", ""] {
             assert!(DatabaseName::new(bad).is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn the_internal_database_is_a_name_like_any_other() {
+        let internal = DatabaseName::internal();
+        assert!(internal.is_internal());
+        assert_eq!(DatabaseName::new(internal.as_str()), Ok(internal));
+        assert!(!DatabaseName::new("mink__").expect("valid").is_internal());
     }
 
     #[test]

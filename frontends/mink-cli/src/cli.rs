@@ -1,7 +1,7 @@
 //! The command line: what there is to call, in words for a stranger.
 //!
 //! Lives on: anywhere.
-use crate::{bench, completions, database, demo, doctor, metadata, read, table, write};
+use crate::{bench, completions, database, demo, doctor, group, metadata, read, table, write};
 use clap::{Parser, Subcommand};
 use mink_server::ServeArgs;
 
@@ -44,6 +44,8 @@ pub(crate) enum Command {
     Db(database::DatabaseArgs),
     /// Tables, which are Kafka topics: list, describe, create, drop
     Table(table::TableArgs),
+    /// Consumer groups: list, describe, reset-offsets, delete
+    Group(group::GroupArgs),
     /// Write records from a file or stdin
     Write(write::WriteArgs),
     /// Read records by offset or time

@@ -15,6 +15,7 @@ mod demo;
 mod doctor;
 mod failure;
 mod form;
+mod group;
 mod hints;
 mod histogram;
 mod metadata;
@@ -79,6 +80,7 @@ fn client(command: Command) -> Result<(), Failure> {
             Command::Demo(args) => demo::run(args).await,
             Command::Db(args) => database::run(args).await,
             Command::Table(args) => table::run(args).await,
+            Command::Group(args) => group::run(args).await,
             Command::Write(args) => write::run(args).await,
             Command::Read(args) => read::run(args).await,
             Command::Metadata(args) => metadata::run(args).await,

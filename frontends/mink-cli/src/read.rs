@@ -54,14 +54,14 @@ pub(crate) struct ReadArgs {
     node: KafkaAddress,
 }
 
-/// Where to begin.
+/// Where to begin, or where a group goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum From {
+pub(crate) enum From {
     Position(Position),
     Offset(i64),
 }
 
-fn from(text: &str) -> Result<From, String> {
+pub(crate) fn from(text: &str) -> Result<From, String> {
     let time = |ms| From::Position(Position::AtOrAfter(ms));
     match text {
         "earliest" => return Ok(From::Position(Position::Earliest)),

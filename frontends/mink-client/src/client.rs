@@ -81,7 +81,7 @@ impl Client {
     }
 
     /// A connection to this address, made if need be.
-    async fn server(&self, address: &str) -> Result<Arc<Connection>, ClientError> {
+    pub(crate) async fn server(&self, address: &str) -> Result<Arc<Connection>, ClientError> {
         let slot = Arc::clone(self.0.known.lock().await.connections.entry(address.into()).or_default());
         let mut slot = slot.lock().await;
         if let Some(connection) = slot.as_ref().filter(|connection| !connection.is_closed()) {
@@ -164,6 +164,14 @@ impl Client {
             self.learn(&answer).await
         })
         .await
+    }
+
+    /// Where the cluster's servers are, as they say.
+    pub(crate) async fn servers(&self) -> Result<Vec<String>, ClientError> {
+        let request = MetadataRequest { topics: Some(Vec::new()), ..MetadataRequest::default() };
+        let answer = self.any_server().await?.call(&request, ANSWER_TIMEOUT).await?;
+        self.learn(&answer).await?;
+        Ok(self.0.known.lock().await.addresses.values().cloned().collect())
     }
 
     async fn learn(&self, answer: &MetadataResponse) -> Result<Vec<Topic>, ClientError> {

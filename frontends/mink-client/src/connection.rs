@@ -76,6 +76,17 @@ fn protocol(what: impl std::fmt::Display) -> ClientError {
     ClientError::new(ErrorKind::Protocol, what.to_string())
 }
 
+/// The newest version of an API that this client fills. It names topics, which the newest versions of some know by id alone.
+fn newest(key: ApiKey, decoded: i16) -> i16 {
+    const BY_NAME_UNTIL: i16 = 12;
+    const OFFSETS_BY_NAME_UNTIL: i16 = 9;
+    match key {
+        ApiKey::Produce | ApiKey::Fetch => decoded.min(BY_NAME_UNTIL),
+        ApiKey::OffsetCommit | ApiKey::OffsetFetch => decoded.min(OFFSETS_BY_NAME_UNTIL),
+        _ => decoded,
+    }
+}
+
 impl Connection {
     /// Connects and asks which versions the server speaks.
     pub(crate) async fn open(address: &str, client_id: &str) -> Result<Connection, ClientError> {
@@ -115,7 +126,7 @@ impl Connection {
         for range in answer.api_keys {
             let Some(key) = ApiKey::from_code(range.api_key) else { continue };
             if let Some(offer) = offer(key) {
-                let max = range.max_version.min(offer.decoded.max);
+                let max = range.max_version.min(newest(key, offer.decoded.max));
                 if max >= range.min_version.max(offer.decoded.min) {
                     versions.insert(key, max);
                 }

@@ -2,6 +2,8 @@
 //!
 //! Lives on: the test's runtime.
 //! Invariants: a producer's sequences are checked as a real server checks them; what the script says happens once, to the next produce request.
+mod groups;
+
 use bytes::{Bytes, BytesMut};
 use mink_kafka_wire::messages::api_versions::{ApiVersion, ApiVersionsResponse};
 use mink_kafka_wire::messages::fetch::{FetchResponse, FetchableTopicResponse, PartitionData};
@@ -50,6 +52,9 @@ pub(crate) struct Broker {
     pub(crate) attempts: Vec<(i32, Bytes)>,
     producers: BTreeMap<(i32, i64), Vec<Seen>>,
     producer_ids: i64,
+    /// By group, topic and partition.
+    committed: BTreeMap<(String, String, i32), i64>,
+    pub(crate) coordinator_lookups: u32,
     port: u16,
 }
 
@@ -169,6 +174,12 @@ impl Broker {
                 };
                 framed(header, &FetchResponse { responses: vec![topic], ..Default::default() })
             }
+            RequestBody::FindCoordinator(asked) => framed(header, &self.find_coordinator(&asked)),
+            RequestBody::ListGroups(_) => framed(header, &Broker::list_groups()),
+            RequestBody::DescribeGroups(asked) => framed(header, &Broker::describe_groups(&asked)),
+            RequestBody::DeleteGroups(asked) => framed(header, &Broker::delete_groups(&asked)),
+            RequestBody::OffsetCommit(asked) => framed(header, &self.commit(&asked)),
+            RequestBody::OffsetFetch(asked) => framed(header, &self.committed(&asked)),
             other => panic!("not in this server: {other:?}"),
         })
     }

@@ -1,4 +1,4 @@
-//! The Rust client of Mink. This half speaks the Kafka protocol: topics, producing, reading, and the load generator.
+//! The Rust client of Mink. This half speaks the Kafka protocol: topics, producing, reading, consumer groups, and the load generator.
 //!
 //! Lives on: any tokio runtime.
 //! Owns: its connections.     Talks to: any Kafka server.
@@ -23,6 +23,7 @@ mod connection;
 mod error;
 #[cfg(test)]
 mod fake;
+mod groups;
 pub mod load;
 mod offsets;
 mod partition;
@@ -32,6 +33,7 @@ mod topics;
 
 pub use client::{Client, Partition, Topic};
 pub use error::{ClientError, ErrorKind};
+pub use groups::{GroupDescription, GroupMember, GroupOffset, GroupSummary};
 pub use mink_kafka_wire::ErrorCode;
 pub use mink_record::kafka::Codec;
 pub use mink_record::kafka::HeaderRef;

@@ -78,7 +78,8 @@ pub(crate) async fn metadata(State(node): State<Node>) -> Result<Json<Value>, Fa
 
 pub(crate) async fn databases(State(node): State<Node>) -> Result<Json<Value>, Failure> {
     let state = node.admin()?.state();
-    Ok(Json(state.databases().map(|database| json!({ "database": database.name.as_str() })).collect()))
+    let shown = state.databases().filter(|database| !database.name.is_internal());
+    Ok(Json(shown.map(|database| json!({ "database": database.name.as_str() })).collect()))
 }
 
 #[derive(Debug, Deserialize)]
@@ -106,7 +107,9 @@ pub(crate) async fn drop_database(
 pub(crate) async fn tables(State(node): State<Node>) -> Result<Json<Vec<TableView>>, Failure> {
     let admin = node.admin()?;
     let (state, ends) = (admin.state(), ends(&admin.status().await));
-    Ok(Json(state.tables().map(|table| TableView::new(&state, table, &ends)).collect()))
+    // Nobody creates, reads or drops the internal ones.
+    let shown = state.tables().filter(|table| !table.path.database.is_internal());
+    Ok(Json(shown.map(|table| TableView::new(&state, table, &ends)).collect()))
 }
 
 fn path(database: &str, table: &str) -> Result<TablePath, NameError> {

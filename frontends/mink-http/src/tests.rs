@@ -39,6 +39,10 @@ impl Admin for Fake {
             _ => Ok(TableId(5)),
         }
     }
+    async fn alter_table(&self, _: TableId, _: TableOptions, _: TableOptions) -> Result<(), AdminError> {
+        Err(AdminError::Stopping)
+    }
+
     async fn drop_table(&self, _: TableId) -> Result<(), AdminError> {
         Ok(())
     }

@@ -202,6 +202,8 @@ impl Requests<'_> {
             permit: &mut permit,
             ends: &self.ends,
             answers: &self.answers,
+            client_id: header.client_id.as_ref(),
+            peer: self.peer,
         };
         let answering = handlers::dispatch(&mut call, header.api_key, body).await.map_err(refused)?;
         let slot = Slot { answering, place, request: permit };

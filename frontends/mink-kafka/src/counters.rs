@@ -2,6 +2,7 @@
 //!
 //! Lives on: the service runtime.
 //! Owns: the counters. They are statistics: nothing is decided by them.
+use crate::fetch_sessions::SessionCounts;
 use mink_api::Metric;
 use mink_kafka_wire::{ApiKey, OFFERED};
 use std::sync::Arc;
@@ -64,6 +65,8 @@ struct Inner {
     produced_bytes: AtomicU64,
     fetched_bytes: AtomicU64,
     copied_bytes: AtomicU64,
+    fetch_sessions: AtomicU64,
+    fetch_session_bytes: AtomicU64,
     started: Instant,
     log: [LogGate; CLOSED.len()],
 }
@@ -92,6 +95,8 @@ impl KafkaCounters {
             produced_bytes: AtomicU64::new(0),
             fetched_bytes: AtomicU64::new(0),
             copied_bytes: AtomicU64::new(0),
+            fetch_sessions: AtomicU64::new(0),
+            fetch_session_bytes: AtomicU64::new(0),
             started: Instant::now(),
             log: std::array::from_fn(|_| LogGate::default()),
         }))
@@ -127,6 +132,12 @@ impl KafkaCounters {
 
     pub(crate) fn fetched(&self, bytes: usize) {
         self.0.fetched_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// How many fetch sessions there are, and their bytes.
+    pub(crate) fn fetch_sessions(&self, counts: SessionCounts) {
+        self.0.fetch_sessions.store(counts.sessions, Ordering::Relaxed);
+        self.0.fetch_session_bytes.store(counts.bytes, Ordering::Relaxed);
     }
 
     /// Bytes of a frame were moved in memory before it was whole.
@@ -207,6 +218,16 @@ impl KafkaCounters {
                 read(&self.0.copied_bytes),
             )
             .label("site", "frame"),
+            Metric::level(
+                "mink_kafka_fetch_sessions",
+                "fetch sessions that are remembered",
+                read(&self.0.fetch_sessions),
+            ),
+            Metric::level(
+                "mink_kafka_fetch_session_bytes",
+                "memory of the fetch sessions, estimated",
+                read(&self.0.fetch_session_bytes),
+            ),
         ];
         metrics.extend(OFFERED.iter().zip(&self.0.requests).map(|(offer, count)| {
             Metric::counter("mink_kafka_requests", "Kafka requests by API", read(count))

@@ -4,14 +4,10 @@
 //! Lives on: anywhere (pure).
 //! Invariants: I7: a retriable code stands only for what was not ordered.
 use mink_api::{AdminError, DeleteRecordsError};
+use mink_group::GroupError;
 use mink_kafka_wire::ErrorCode;
 use mink_record::RecordErrorKind;
 use mink_router::{AppendError, ReadError};
-
-/// Everything that needs a consumer group, which this version does not have: final for clients of all kinds, so that who
-/// subscribes stops instead of asking for ever, and the least misleading of such codes in what clients print. (Tried: kcat,
-/// confluent-kafka, kafka-python, aiokafka.)
-pub(crate) const NO_GROUPS: ErrorCode = ErrorCode::UnsupportedVersion;
 
 /// A batch that the log refused. Nothing of it was ordered.
 pub(crate) fn of_append(error: &AppendError) -> ErrorCode {
@@ -142,6 +138,31 @@ pub(crate) fn of_producer_id(error: &AdminError) -> ErrorCode {
     }
 }
 
+/// What a group's coordinator refuses: each kind is Kafka's error of the same name.
+pub(crate) fn of_group(error: GroupError) -> ErrorCode {
+    match error {
+        GroupError::UnknownServerError => ErrorCode::UnknownServerError,
+        GroupError::OffsetMetadataTooLarge => ErrorCode::OffsetMetadataTooLarge,
+        GroupError::CoordinatorLoadInProgress => ErrorCode::CoordinatorLoadInProgress,
+        GroupError::CoordinatorNotAvailable => ErrorCode::CoordinatorNotAvailable,
+        GroupError::NotCoordinator => ErrorCode::NotCoordinator,
+        GroupError::IllegalGeneration => ErrorCode::IllegalGeneration,
+        GroupError::InconsistentGroupProtocol => ErrorCode::InconsistentGroupProtocol,
+        GroupError::InvalidGroupId => ErrorCode::InvalidGroupId,
+        GroupError::UnknownMemberId => ErrorCode::UnknownMemberId,
+        GroupError::InvalidSessionTimeout => ErrorCode::InvalidSessionTimeout,
+        GroupError::RebalanceInProgress => ErrorCode::RebalanceInProgress,
+        GroupError::InvalidCommitOffsetSize => ErrorCode::InvalidCommitOffsetSize,
+        GroupError::InvalidRequest => ErrorCode::InvalidRequest,
+        GroupError::NonEmptyGroup => ErrorCode::NonEmptyGroup,
+        GroupError::GroupIdNotFound => ErrorCode::GroupIdNotFound,
+        GroupError::MemberIdRequired => ErrorCode::MemberIdRequired,
+        GroupError::GroupMaxSizeReached => ErrorCode::GroupMaxSizeReached,
+        GroupError::FencedInstanceId => ErrorCode::FencedInstanceId,
+        GroupError::GroupSubscribedToTopic => ErrorCode::GroupSubscribedToTopic,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,6 +183,34 @@ mod tests {
         ];
         for error in errors {
             assert_eq!(append_is_curable(&error), of_append(&error).retriable(), "{error}");
+        }
+    }
+
+    #[test]
+    fn every_refusal_of_a_group_has_the_code_of_its_name() {
+        let all = [
+            GroupError::UnknownServerError,
+            GroupError::OffsetMetadataTooLarge,
+            GroupError::CoordinatorLoadInProgress,
+            GroupError::CoordinatorNotAvailable,
+            GroupError::NotCoordinator,
+            GroupError::IllegalGeneration,
+            GroupError::InconsistentGroupProtocol,
+            GroupError::InvalidGroupId,
+            GroupError::UnknownMemberId,
+            GroupError::InvalidSessionTimeout,
+            GroupError::RebalanceInProgress,
+            GroupError::InvalidCommitOffsetSize,
+            GroupError::InvalidRequest,
+            GroupError::NonEmptyGroup,
+            GroupError::GroupIdNotFound,
+            GroupError::MemberIdRequired,
+            GroupError::GroupMaxSizeReached,
+            GroupError::FencedInstanceId,
+            GroupError::GroupSubscribedToTopic,
+        ];
+        for error in all {
+            assert_eq!(format!("{error:?}"), format!("{:?}", of_group(error)));
         }
     }
 

@@ -7,25 +7,45 @@ use crate::counters::Closed;
 use crate::node::Node;
 use crate::refusals::Refusals;
 use bytes::Bytes;
-use mink_kafka_wire::{ApiKey, DecodeError, Message, RequestBody, decode_request, encode_response, offer};
+use mink_kafka_wire::{
+    ApiKey, DecodeError, Fault, KafkaString, Message, RequestBody, decode_request, encode_response, offer,
+};
 use mink_router::{BytePermit, BytePermits};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
+mod acls;
+mod alter;
+mod alter_configs;
 mod api_versions;
+mod create_partitions;
 mod create_topics;
+mod delete_groups;
 mod delete_records;
 mod delete_topics;
+mod describe_cluster;
 mod describe_configs;
+mod describe_groups;
+mod describe_log_dirs;
+mod describe_topic_partitions;
+mod elect_leaders;
 mod fetch;
 mod find_coordinator;
+mod group_names;
+mod heartbeat;
 mod init_producer_id;
 mod join_group;
+mod leave_group;
+mod list_groups;
 mod list_offsets;
 mod metadata;
 mod offset_commit;
+mod offset_delete;
 mod offset_fetch;
+mod offset_for_leader_epoch;
 mod produce;
+mod sync_group;
 
 /// Topics that one request may create or delete.
 const TOPICS_PER_REQUEST_MAX: usize = 1_000;
@@ -44,6 +64,9 @@ pub(crate) struct Call<'a> {
     pub(crate) ends: &'a watch::Receiver<bool>,
     /// The connection's share of the memory for answers.
     pub(crate) answers: &'a BytePermits,
+    /// Who asks: as it calls itself, and from where.
+    pub(crate) client_id: Option<&'a KafkaString>,
+    pub(crate) peer: SocketAddr,
 }
 
 impl Call<'_> {
@@ -90,12 +113,21 @@ pub(crate) async fn dispatch(
         RequestBody::Fetch(request) => fetch::fetch(call, request),
         RequestBody::ListOffsets(request) => call.answer(&list_offsets::list_offsets(call, request).await),
         RequestBody::Metadata(request) => call.answer(&metadata::metadata(call, request).await),
-        RequestBody::OffsetCommit(request) => call.answer(&offset_commit::offset_commit(request)),
-        RequestBody::OffsetFetch(request) => call.answer(&offset_fetch::offset_fetch(call, request)),
+        RequestBody::OffsetCommit(request) => offset_commit::offset_commit(call, request).await,
+        RequestBody::OffsetFetch(request) => call.answer(&offset_fetch::offset_fetch(call, request).await),
+        RequestBody::OffsetDelete(request) => call.answer(&offset_delete::offset_delete(call, request).await),
         RequestBody::FindCoordinator(request) => {
-            call.answer(&find_coordinator::find_coordinator(call, request))
+            call.answer(&find_coordinator::find_coordinator(call, request).await)
         }
-        RequestBody::JoinGroup(request) => call.answer(&join_group::join_group(request)),
+        RequestBody::JoinGroup(request) => join_group::join_group(call, request).await,
+        RequestBody::SyncGroup(request) => sync_group::sync_group(call, request).await,
+        RequestBody::Heartbeat(request) => call.answer(&heartbeat::heartbeat(call, request).await),
+        RequestBody::LeaveGroup(request) => call.answer(&leave_group::leave_group(call, request).await),
+        RequestBody::ListGroups(request) => call.answer(&list_groups::list_groups(call, request).await),
+        RequestBody::DescribeGroups(request) => {
+            call.answer(&describe_groups::describe_groups(call, request).await)
+        }
+        RequestBody::DeleteGroups(request) => call.answer(&delete_groups::delete_groups(call, request).await),
         RequestBody::ApiVersions(_) => call.answer(&api_versions::api_versions()),
         RequestBody::CreateTopics(request) => call.answer(&create_topics::create_topics(call, request).await),
         RequestBody::DeleteTopics(request) => call.answer(&delete_topics::delete_topics(call, request).await),
@@ -107,6 +139,34 @@ pub(crate) async fn dispatch(
         }
         RequestBody::DescribeConfigs(request) => {
             call.answer(&describe_configs::describe_configs(call, request))
+        }
+        RequestBody::OffsetForLeaderEpoch(request) => {
+            call.answer(&offset_for_leader_epoch::offset_for_leader_epoch(call, request).await)
+        }
+        RequestBody::DescribeAcls(_) => call.answer(&acls::describe_acls()),
+        RequestBody::CreateAcls(request) => call.answer(&acls::create_acls(&request)),
+        RequestBody::DeleteAcls(request) => call.answer(&acls::delete_acls(&request)),
+        RequestBody::AlterConfigs(request) => call.answer(&alter_configs::alter_configs(call, request).await),
+        RequestBody::IncrementalAlterConfigs(request) => {
+            call.answer(&alter_configs::incremental_alter_configs(call, request).await)
+        }
+        RequestBody::DescribeLogDirs(request) => {
+            call.answer(&describe_log_dirs::describe_log_dirs(call, request))
+        }
+        RequestBody::CreatePartitions(request) => {
+            call.answer(&create_partitions::create_partitions(call, request).await)
+        }
+        RequestBody::ElectLeaders(request) => call.answer(&elect_leaders::elect_leaders(call, request)),
+        RequestBody::DescribeCluster(request) => {
+            call.answer(&describe_cluster::describe_cluster(call, &request))
+        }
+        RequestBody::DescribeTopicPartitions(request) => {
+            call.answer(&describe_topic_partitions::describe_topic_partitions(call, request))
+        }
+        // Not offered, so it was refused when it was decoded.
+        RequestBody::DescribeProducers(_) => {
+            let fault = Fault::UnknownApi { api_key };
+            return Err(DecodeError { message: "request", field: "api_key", fault });
         }
     })
 }

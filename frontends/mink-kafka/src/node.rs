@@ -1,8 +1,9 @@
 //! What every connection and handler of a listener shares.
 //!
 //! Lives on: the service runtime.
+use crate::fetch_sessions::FetchSessions;
 use crate::{KafkaConfig, KafkaCounters};
-use mink_api::{Admin, Broker, LogSource};
+use mink_api::{Admin, Broker, GroupCoordinator, LogSource};
 use mink_rt::Service;
 use std::sync::Arc;
 
@@ -12,8 +13,10 @@ pub(crate) struct Node {
     pub(crate) config: KafkaConfig,
     pub(crate) source: Arc<dyn LogSource>,
     pub(crate) admin: Arc<dyn Admin>,
+    pub(crate) groups: Arc<dyn GroupCoordinator>,
     pub(crate) service: Service,
     pub(crate) counters: KafkaCounters,
+    pub(crate) sessions: FetchSessions,
 }
 
 impl Node {

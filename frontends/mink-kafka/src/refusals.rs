@@ -8,7 +8,8 @@
 //! A client may send more until it sees the answer. So the writing half notes, before it writes the answer, how many bytes of
 //! the connection had arrived: what begins within them is refused too, and what begins behind them is a retry, or as far from
 //! one as a server can tell.
-use mink_kafka_wire::{ErrorCode, KafkaString};
+use crate::topic::TopicRef;
+use mink_kafka_wire::ErrorCode;
 use std::collections::BTreeMap;
 
 /// Partitions held back at once; beyond it the connection's every partition is.
@@ -38,7 +39,7 @@ impl Hold {
 /// The partitions of one connection that are held back.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals {
-    partitions: BTreeMap<(KafkaString, i32), Hold>,
+    partitions: BTreeMap<(TopicRef, i32), Hold>,
     /// Holds everything back: more partitions were refused than are remembered one by one.
     all: Option<Hold>,
 }
@@ -64,7 +65,7 @@ impl Refusals {
     }
 
     /// The code that a batch of this partition must be refused with, if it is held back.
-    pub(crate) fn held(&self, topic: &KafkaString, partition: i32) -> Option<ErrorCode> {
+    pub(crate) fn held(&self, topic: &TopicRef, partition: i32) -> Option<ErrorCode> {
         if self.is_empty() {
             return None;
         }
@@ -74,7 +75,7 @@ impl Refusals {
 
     /// Notes that request number `request` had a batch of this partition refused. Requests settle in another order than they came in:
     /// the hold is that of the last one that came.
-    pub(crate) fn note(&mut self, topic: &KafkaString, partition: i32, code: ErrorCode, request: u64) {
+    pub(crate) fn note(&mut self, topic: &TopicRef, partition: i32, code: ErrorCode, request: u64) {
         let hold = Hold { code, request, ends_at: None };
         let key = (topic.detached(), partition);
         if self.partitions.get(&key).is_some_and(|held| held.request > request) {
@@ -94,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_hold_ends_with_the_bytes_that_had_arrived_when_its_answer_was_written() {
-        let topic = KafkaString::from("t");
+        let topic = TopicRef::from("t");
         let mut refusals = Refusals::default();
         refusals.note(&topic, 0, ErrorCode::NotLeaderOrFollower, 5);
         refusals.note_written(4, 100);
@@ -112,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_refusal_behind_a_refusal_holds_on() {
-        let topic = KafkaString::from("t");
+        let topic = TopicRef::from("t");
         let mut refusals = Refusals::default();
         refusals.note(&topic, 0, ErrorCode::NotLeaderOrFollower, 1);
         refusals.note_written(1, 100);
@@ -123,7 +124,7 @@ mod tests {
 
     #[test]
     fn an_older_request_that_settles_later_ends_no_hold_of_a_newer_one() {
-        let topic = KafkaString::from("t");
+        let topic = TopicRef::from("t");
         let mut refusals = Refusals::default();
         refusals.note(&topic, 0, ErrorCode::UnknownTopicOrPartition, 6);
         refusals.note(&topic, 0, ErrorCode::UnknownTopicOrPartition, 5);
@@ -137,7 +138,7 @@ mod tests {
 
     #[test]
     fn i20_more_partitions_than_are_remembered_hold_everything_back() {
-        let topic = KafkaString::from("t");
+        let topic = TopicRef::from("t");
         let mut refusals = Refusals::default();
         for partition in 0..=1_000 {
             refusals.note(&topic, partition, ErrorCode::RequestTimedOut, 1);

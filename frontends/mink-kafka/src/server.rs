@@ -7,10 +7,11 @@
 use crate::admission::{Admission, Admitted};
 use crate::connection::serve;
 use crate::counters::Closed;
+use crate::fetch_sessions::FetchSessions;
 use crate::node::Node;
 use crate::{KafkaConfig, KafkaCounters};
 use futures::stream::{FuturesUnordered, StreamExt};
-use mink_api::{Admin, LogSource};
+use mink_api::{Admin, GroupCoordinator, LogSource};
 use mink_rt::{Service, Task, TaskEnd};
 use std::io;
 use std::net::SocketAddr;
@@ -37,9 +38,12 @@ impl KafkaServer {
         config: KafkaConfig,
         source: Arc<dyn LogSource>,
         admin: Arc<dyn Admin>,
+        groups: Arc<dyn GroupCoordinator>,
         service: Service,
     ) -> KafkaServer {
-        let node = Arc::new(Node { config, source, admin, service, counters: KafkaCounters::new() });
+        let counters = KafkaCounters::new();
+        let sessions = FetchSessions::default();
+        let node = Arc::new(Node { config, source, admin, groups, service, counters, sessions });
         KafkaServer { listener, node }
     }
 

@@ -2,11 +2,17 @@
 //!
 //! Lives on: tests only.
 mod admin;
+mod alter;
 mod connections;
+mod describe;
+mod epochs;
 mod fake;
 mod fetch;
+mod fetch_sessions;
+mod groups;
 mod hostile;
 mod pipelining;
 mod produce;
 mod raw_client;
 mod records;
+mod topic_ids;

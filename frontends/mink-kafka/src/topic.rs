@@ -3,9 +3,9 @@
 //! Lives on: anywhere (pure).
 use crate::node::broker_id;
 use mink_api::Broker;
-use mink_kafka_wire::{ErrorCode, KafkaString};
+use mink_kafka_wire::{ErrorCode, KafkaString, Uuid};
 use mink_metadata::{State, Table};
-use mink_types::{BucketId, BucketIndex, DatabaseName, TableName, TablePath};
+use mink_types::{BucketId, BucketIndex, DatabaseName, TableName, TablePath, TableUuid};
 
 /// A refusal for one topic, partition or resource.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,6 +18,82 @@ impl Refusal {
     pub(crate) fn new(code: ErrorCode, why: impl Into<String>) -> Refusal {
         Refusal { code, why: why.into() }
     }
+}
+
+/// A topic as a request names it: by id where the version has ids, by name before. An id means the table it was given to and
+/// never one that was created anew under the name (K-26).
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum TopicRef {
+    Name(KafkaString),
+    Id(Uuid),
+}
+
+impl TopicRef {
+    pub(crate) fn new(by_id: bool, name: KafkaString, id: Uuid) -> TopicRef {
+        if by_id { TopicRef::Id(id) } else { TopicRef::Name(name) }
+    }
+
+    /// The table that is meant; a refusal that clients of the version understand if there is none.
+    pub(crate) fn table<'a>(
+        &self,
+        state: &'a State,
+        database: &DatabaseName,
+    ) -> Result<&'a Table, ErrorCode> {
+        match self {
+            TopicRef::Name(name) => named(state, database, name.as_str()),
+            TopicRef::Id(id) => by_id(state, *id),
+        }
+        .ok_or(self.unknown())
+    }
+
+    /// The code for a topic that does not exist.
+    pub(crate) fn unknown(&self) -> ErrorCode {
+        match self {
+            TopicRef::Name(_) => ErrorCode::UnknownTopicOrPartition,
+            TopicRef::Id(_) => ErrorCode::UnknownTopicId,
+        }
+    }
+
+    /// Name and id as an answer repeats them: one of them is empty.
+    pub(crate) fn into_parts(self) -> (KafkaString, Uuid) {
+        match self {
+            TopicRef::Name(name) => (name, Uuid::ZERO),
+            TopicRef::Id(id) => (KafkaString::default(), id),
+        }
+    }
+
+    /// The same, sharing no memory with the request.
+    pub(crate) fn detached(&self) -> TopicRef {
+        match self {
+            TopicRef::Name(name) => TopicRef::Name(name.detached()),
+            TopicRef::Id(id) => TopicRef::Id(*id),
+        }
+    }
+}
+
+impl From<&str> for TopicRef {
+    fn from(name: &str) -> TopicRef {
+        TopicRef::Name(name.into())
+    }
+}
+
+/// The topic of this name. Internal tables are topics to nobody.
+pub(crate) fn named<'a>(state: &'a State, database: &DatabaseName, name: &str) -> Option<&'a Table> {
+    state.topic(database, name).filter(|table| is_topic(table))
+}
+
+/// The topic of this id.
+pub(crate) fn by_id(state: &State, id: Uuid) -> Option<&Table> {
+    state.table_by_uuid(&TableUuid(id.0)).filter(|table| is_topic(table))
+}
+
+/// All topics.
+pub(crate) fn all(state: &State) -> impl Iterator<Item = &Table> {
+    state.tables().filter(|table| is_topic(table))
+}
+
+fn is_topic(table: &Table) -> bool {
+    !table.path.database.is_internal()
 }
 
 /// The bucket of a partition number; none if the table has no such.
@@ -34,7 +110,10 @@ pub(crate) fn new_topic(
 ) -> Result<TablePath, Refusal> {
     let invalid = |why: String| Refusal::new(ErrorCode::InvalidTopicException, why);
     let table = TableName::new(name.as_str()).map_err(|error| invalid(error.to_string()))?;
-    if state.topic(database, name.as_str()).is_some() {
+    if TablePath::parse(name.as_str()).is_ok_and(|path| path.database.is_internal()) {
+        return Err(invalid(format!("topic {table} would go by the name of an internal table")));
+    }
+    if named(state, database, name.as_str()).is_some() {
         return Err(Refusal::new(ErrorCode::TopicAlreadyExists, format!("topic {table} exists already")));
     }
     let key = table.collision_key();

@@ -83,6 +83,12 @@ pub struct ServeArgs {
     /// Partitions of topics that are created without a count
     #[arg(long, env = "MINK_KAFKA_DEFAULT_PARTITIONS", value_name = "N", default_value_t = 1)]
     pub kafka_default_partitions: u32,
+    /// How long a new consumer group waits for more members, each time one arrives
+    #[arg(long, env = "MINK_KAFKA_REBALANCE_DELAY", value_name = "TIME", default_value = "3s", value_parser = duration)]
+    pub kafka_rebalance_delay: Duration,
+    /// Shortest session time-out that a member of a consumer group may ask for
+    #[arg(long, env = "MINK_KAFKA_SESSION_TIMEOUT_MIN", value_name = "TIME", default_value = "6s", value_parser = duration)]
+    pub kafka_session_timeout_min: Duration,
     /// Database whose tables are topics by their bare name
     #[arg(long, env = "MINK_KAFKA_DATABASE", value_name = "NAME", default_value = "kafka")]
     pub kafka_database: String,
@@ -145,6 +151,21 @@ pub struct LimitArgs {
     /// An idempotent producer idle for so long is forgotten
     #[arg(long, env = "MINK_PRODUCER_EXPIRY", value_name = "TIME", value_parser = duration, hide_short_help = true)]
     pub producer_expiry: Option<Duration>,
+    /// Members of one consumer group
+    #[arg(long, env = "MINK_GROUP_MAX_SIZE", value_name = "N", hide_short_help = true)]
+    pub group_max_size: Option<usize>,
+    /// Names and metadata of one member of a consumer group
+    #[arg(long, env = "MINK_GROUP_MEMBER_BYTES_MAX", value_name = "SIZE", hide_short_help = true)]
+    pub group_member_bytes_max: Option<Bytes>,
+    /// Names, metadata and assignments of all members of a consumer group
+    #[arg(long, env = "MINK_GROUP_BYTES_MAX", value_name = "SIZE", hide_short_help = true)]
+    pub group_bytes_max: Option<Bytes>,
+    /// Consumer groups of one coordinator, of which a cluster has 16
+    #[arg(long, env = "MINK_GROUPS_PER_COORDINATOR_MAX", value_name = "N", hide_short_help = true)]
+    pub groups_per_coordinator_max: Option<usize>,
+    /// Metadata of one committed offset, in bytes
+    #[arg(long, env = "MINK_OFFSET_METADATA_BYTES_MAX", value_name = "BYTES", hide_short_help = true)]
+    pub offset_metadata_bytes_max: Option<u16>,
     /// New producer ids per second
     #[arg(long, env = "MINK_PRODUCER_IDS_PER_SECOND", value_name = "N", hide_short_help = true)]
     pub producer_ids_per_second: Option<u32>,

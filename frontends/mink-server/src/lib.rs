@@ -9,6 +9,7 @@ mod allocator;
 mod args;
 mod environment;
 mod file;
+mod groups;
 pub mod logging;
 mod memory;
 mod offline;

@@ -11,8 +11,9 @@
 //! | answers | 4 | answers that clients have not taken, and what is read from objects for them | 1 GiB |
 //! | blocks | 3 | blocks of objects, read and read ahead | - |
 //! | footers | 1 | footers of objects | 256 MiB |
-//! | inflating | 4 | batches that searches by time inflate | `inflated-bytes-max` |
+//! | inflating | 3 | batches that searches by time inflate | `inflated-bytes-max` |
 //! | work | 2 | flushes, compaction, garbage, connections | 256 MiB |
+//! | groups | 1 | consumer groups and their offsets, twice: as they are, and on their way to the log | 2 GiB |
 //! | metadata | 3 | tables and buckets: [`TOPIC_BYTES`] each | 256 MiB |
 //!
 //! What a part needs no more goes to `log` and `blocks`, half each. Beside all this a process takes what it takes idle
@@ -53,6 +54,7 @@ pub struct Memory {
     pub footers: u64,
     pub inflating: u64,
     pub work: u64,
+    pub groups: u64,
     pub metadata: u64,
 }
 
@@ -67,18 +69,19 @@ impl Memory {
         let requests = (6 * unit).min(GIB);
         let answers = (4 * unit).min(GIB);
         let footers = unit.min(256 * MIB);
-        let inflating = (4 * unit).min(inflating_max);
+        let inflating = (3 * unit).min(inflating_max);
         let work = (2 * unit).min(256 * MIB);
+        let groups = unit.min(2 * GIB);
         let metadata = (3 * unit).min(256 * MIB);
         let (log, blocks) = (9 * unit, 3 * unit);
-        let given = requests + answers + footers + inflating + work + metadata + log + blocks;
+        let given = requests + answers + footers + inflating + work + groups + metadata + log + blocks;
         let left = (total - given) / 2;
         let (log, blocks) = (log + left, blocks + left);
-        Some(Memory { total, requests, log, answers, blocks, footers, inflating, work, metadata })
+        Some(Memory { total, requests, log, answers, blocks, footers, inflating, work, groups, metadata })
     }
 
     /// The parts by the names that metrics give them.
-    pub fn parts(&self) -> [(&'static str, u64); 8] {
+    pub fn parts(&self) -> [(&'static str, u64); 9] {
         [
             ("requests", self.requests),
             ("log", self.log),
@@ -87,6 +90,7 @@ impl Memory {
             ("footers", self.footers),
             ("inflating", self.inflating),
             ("work", self.work),
+            ("groups", self.groups),
             ("metadata", self.metadata),
         ]
     }

@@ -201,7 +201,8 @@ impl Listeners {
             answer_permits: permits.answers.clone(),
             drain_timeout: settings.args.drain_timeout,
         };
-        let server = KafkaServer::new(listener, config, node.source(), node.admin(), service.clone());
+        let server =
+            KafkaServer::new(listener, config, node.source(), node.admin(), node.groups(), service.clone());
         let counters = server.counters();
         let stopped = self.stop_signal();
         self.tasks.push(tokio::spawn(server.run(stopped)));
@@ -353,6 +354,7 @@ fn node_config(
         kafka_database: settings.kafka_database.clone(),
         shards: settings.shards,
         limits: settings.limits.clone(),
+        groups: settings.groups.clone(),
         lease_ttl: settings.args.lease_ttl,
         tail_bytes: settings.memory.log,
         object_read_bytes: settings.memory.answers,

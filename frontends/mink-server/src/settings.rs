@@ -5,10 +5,11 @@
 use crate::args::{HostPort, Listen, ServeArgs};
 use crate::environment::tell_place;
 use crate::file::{self, FileError};
+use crate::groups::group_limits;
 use crate::memory::{MEMORY_MIN, Memory};
 use crate::origins::Origins;
 use clap::{Args, Command, FromArgMatches};
-use mink_node::CompactionConfig;
+use mink_node::{CompactionConfig, GroupLimits};
 use mink_rt::machine::FS_ROOT;
 use mink_rt::{memory_limit, shards_by_default};
 use mink_types::{ClusterName, DatabaseName, LimitError, Limits, NameError, NodeId};
@@ -104,6 +105,7 @@ pub struct Settings {
     pub kafka_database: DatabaseName,
     pub shards: NonZeroUsize,
     pub limits: Limits,
+    pub groups: GroupLimits,
     pub memory: Memory,
 }
 
@@ -170,9 +172,10 @@ impl Settings {
             storage,
             wal_storage: args.wal_storage.clone(),
             metadata,
-            kafka_database: DatabaseName::new(&args.kafka_database)
+            kafka_database: kafka_database(&args.kafka_database)
                 .map_err(|source| SettingsError::Name { flag: "kafka-database", source })?,
             shards: args.shards.unwrap_or_else(shards_by_default),
+            groups: group_limits(&args, &memory)?,
             limits,
             memory,
             args,
@@ -211,6 +214,12 @@ impl Settings {
             window_bytes: window.max(CompactionConfig::WINDOW_BYTES_MIN),
         }
     }
+}
+
+/// Topics are no tables of Mink's own.
+fn kafka_database(name: &str) -> Result<DatabaseName, NameError> {
+    let database = DatabaseName::new(name)?;
+    if database.is_internal() { Err(NameError::Reserved { name: name.into() }) } else { Ok(database) }
 }
 
 /// The embedded store. An absolute path keeps its meaning when the process is started elsewhere.

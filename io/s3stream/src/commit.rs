@@ -94,6 +94,9 @@ pub trait Commits: Send + Sync {
 pub trait ProducerFold: Send + Sync {
     /// The snapshot after `entries`, given the one before; an empty slice is that of a bucket that never held anything.
     fn fold(&self, before: &[u8], entries: &[IndexEntry]) -> Result<Bytes, FoldError>;
+
+    /// The same snapshot, of a log that has lost entries below `offset` that nobody knows of (P-14, decision 0016).
+    fn lost_below(&self, before: &[u8], offset: Offset) -> Result<Bytes, FoldError>;
 }
 
 /// The snapshot cannot be read. The object is then written without one, and a recovery starts from an older one.

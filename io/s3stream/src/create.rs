@@ -9,7 +9,8 @@
 //! can neither be given up nor be used for anything else. An attempt is one PUT, or two when the first is late
 //! ([`Hedges`]): the same key and bytes, and whichever creates the object decides. The one that is still under way then is
 //! dropped, which ends its connection; should the store apply it nevertheless, it meets the object or, once that is trimmed,
-//! leaves an orphan below the trim that goes with the chain.
+//! leaves an orphan below the trim that goes with the chain. Where PUTs have a budget ([`PutBudget`]), a repeat waits until
+//! it is paid, and a hedge that cannot be paid is not sent.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -23,6 +24,7 @@ use mink_types::{ObjectId, ObjectKey};
 use crate::format::{HEADER_BYTES, Header, Nonce, ObjectKind, Sealer};
 use crate::hedge::Hedges;
 use crate::wal::WalConfig;
+use crate::wal::budget::PutBudget;
 
 /// How a creation ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -54,6 +56,8 @@ pub(crate) struct Creator {
     pub(crate) repeats: Arc<AtomicU64>,
     /// Who says when a PUT is late; none where nobody waits for it.
     pub(crate) hedges: Option<Arc<Hedges>>,
+    /// What pays for hedges and repeats; none where PUTs have no budget.
+    pub(crate) budget: Option<Arc<PutBudget>>,
 }
 
 /// What a read-back found.
@@ -64,9 +68,9 @@ enum Look {
 }
 
 impl Creator {
-    /// A creator that does not hedge.
+    /// A creator that does not hedge and has no budget.
     pub(crate) fn new(service: Service, store: Arc<dyn ObjectStore>, config: Arc<WalConfig>) -> Creator {
-        Creator { service, store, config, repeats: Arc::default(), hedges: None }
+        Creator { service, store, config, repeats: Arc::default(), hedges: None, budget: None }
     }
 
     /// Creates the object; ends only when it is known what lies under its key.
@@ -85,7 +89,17 @@ impl Creator {
                 tracing::warn!(object = %object.id, attempt, why, "object not yet created, trying again");
             }
             self.service.sleep(pause.next(self.service.random_u64())).await;
+            if let Some(budget) = &self.budget {
+                let paid_at = budget.repeat_at(self.service.now());
+                self.service.sleep_until(paid_at).await;
+            }
         }
+    }
+
+    /// Whether a late PUT is sent a second time.
+    fn may_hedge(&self) -> bool {
+        let pay = || self.budget.as_ref().is_none_or(|budget| budget.hedge(self.service.now()));
+        self.hedges.as_ref().is_some_and(|hedges| hedges.take(pay))
     }
 
     /// One PUT, and a second one if the first is late. Ends when it is known what lies there, or when neither of them tells.
@@ -115,7 +129,7 @@ impl Creator {
                     },
                 },
                 () = late => {
-                    if self.hedges.as_ref().is_some_and(|hedges| hedges.take()) {
+                    if self.may_hedge() {
                         puts.push(self.put(object, true));
                     }
                 }

@@ -53,15 +53,17 @@ impl Hedges {
         Some((*p99 * LATE_FACTOR).max(LATE_MIN))
     }
 
-    /// Takes one hedge, if there is credit for it.
-    pub(crate) fn take(&self) -> bool {
+    /// Takes one hedge, if there is credit for it and `pay` finds that the bill has room.
+    pub(crate) fn take(&self, pay: impl FnOnce() -> bool) -> bool {
         let mut inner = self.lock();
-        let left = inner.credit.checked_sub(PUTS_PER_HEDGE);
-        inner.credit = left.unwrap_or(inner.credit);
-        if left.is_some() {
-            self.sent.fetch_add(1, Ordering::Relaxed);
+        match inner.credit.checked_sub(PUTS_PER_HEDGE) {
+            Some(left) if pay() => {
+                inner.credit = left;
+                self.sent.fetch_add(1, Ordering::Relaxed);
+                true
+            }
+            _ => false,
         }
-        left.is_some()
     }
 
     /// A PUT, first or hedge, has created its object, so long after it was sent.
@@ -133,11 +135,12 @@ mod tests {
     #[test]
     fn i20_hedges_are_earned_by_puts_that_end_well_and_are_few() {
         let hedges = Hedges::default();
-        assert!(!hedges.take());
+        assert!(!hedges.take(|| panic!("nothing to pay for")));
         (0..PUTS_PER_HEDGE).for_each(|_| hedges.done(1, MS, false));
-        assert!(hedges.take() && !hedges.take());
+        assert!(!hedges.take(|| false), "not paid");
+        assert!(hedges.take(|| true) && !hedges.take(|| true));
         (0..10_000).for_each(|_| hedges.done(1, MS, false));
-        assert_eq!((0..100).filter(|_| hedges.take()).count(), HEDGES_MAX as usize);
+        assert_eq!((0..100).filter(|_| hedges.take(|| true)).count(), HEDGES_MAX as usize);
         assert_eq!(hedges.sent(), u64::from(HEDGES_MAX) + 1);
     }
 }

@@ -46,6 +46,7 @@ pub use error::{Error, ErrorKind};
 pub use format::{FORMAT_VERSION, Footer, FooterBucket, Header, ObjectKind, Sealer};
 pub use read::{
     BucketRecovery, ObjectRange, ReadAnswer, ReadBatch, ReadRequest, ReadStats, Reader, ReaderParts,
+    Unreadable,
 };
 pub use sweep::{Swept, sweep_stream, sweep_wal};
 pub use takeover::{

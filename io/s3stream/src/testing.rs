@@ -68,6 +68,10 @@ impl ProducerFold for CountingFold {
         let now: u64 = entries.iter().map(|entry| u64::from(entry.count)).sum();
         Ok((before + now).to_string().into())
     }
+
+    fn lost_below(&self, before: &[u8], _: Offset) -> Result<Bytes, FoldError> {
+        self.fold(before, &[])
+    }
 }
 
 /// Where a commit hangs for ever, as if the process died there.

@@ -65,6 +65,15 @@ pub trait Admin: Send + Sync + Debug {
     /// Creates a table; its database must exist.
     async fn create_table(&self, path: TablePath, options: TableOptions) -> Result<TableId, AdminError>;
 
+    /// Changes the options of a table, the number of its buckets among them, which only grows. `seen` are the options that the change
+    /// was made from: a table that has others by now is left alone, with [`AdminError::Conflict`].
+    async fn alter_table(
+        &self,
+        table: TableId,
+        seen: TableOptions,
+        options: TableOptions,
+    ) -> Result<(), AdminError>;
+
     /// Drops a table by id, so that a table created anew under the name is never meant (K-26).
     async fn drop_table(&self, table: TableId) -> Result<(), AdminError>;
 

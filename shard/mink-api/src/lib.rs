@@ -8,12 +8,14 @@
 
 mod admin;
 mod delete_records;
+mod groups;
 mod log_source;
 mod metric;
 mod status;
 
 pub use admin::{Admin, AdminError, Broker, NodeIdentity};
 pub use delete_records::{DeleteRecordsError, DeleteUpTo};
+pub use groups::{FetchedOffsets, GroupCoordinator};
 pub use log_source::{Found, LogSource};
 pub use metric::{Metric, MetricValue};
 pub use status::{BucketStatus, NodeStatus};

@@ -5,7 +5,9 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use mink_record::kafka::BatchHeader;
-use mink_router::{AppendTicket, BytePermit, Lost, Position, Read, ReadError, ReadsAnswer, WatchedOffset};
+use mink_router::{
+    AppendTicket, BytePermit, EpochEnd, Lost, Position, Read, ReadError, ReadsAnswer, WatchedOffset,
+};
 use mink_types::{BucketEpoch, BucketId, Offset, Timestamp};
 use std::fmt::Debug;
 
@@ -47,4 +49,13 @@ pub trait LogSource: Send + Sync + Debug {
         position: Position,
         leader_epoch: Option<i32>,
     ) -> Result<Found, ReadError>;
+
+    /// Where `epoch` of a bucket ended: the largest epoch that wrote and is not above it, and the offset behind its last record;
+    /// none if it has not begun. `leader_epoch` is the epoch the client believes in.
+    async fn epoch_end(
+        &self,
+        bucket: BucketId,
+        epoch: BucketEpoch,
+        leader_epoch: Option<i32>,
+    ) -> Result<Option<EpochEnd>, ReadError>;
 }

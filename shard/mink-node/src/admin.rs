@@ -1,19 +1,21 @@
 //! Administration through this node: commands of the log, and the node's own state.
 //!
 //! Lives on: the service runtime.
-//! Invariants: I12 (a request is one command id, so a lost answer of the database changes nothing), K-26 (drops go by id).
+//! Invariants: I12 (a request is one command id, so a lost answer of the database changes nothing), K-26 (drops go by id); what is in the
+//! internal database nobody changes by these.
 use crate::context::Context;
+use crate::groups::{is_internal_topic, refuse_internal};
 use crate::producer_ids::{NoId, ProducerIds};
 use async_trait::async_trait;
 use mink_api::{Admin, AdminError, Broker, DeleteRecordsError, DeleteUpTo, Metric, NodeIdentity, NodeStatus};
-use mink_metadata::{Answer, Command, CommandResult, NewTable, Refusal, RefusalKind, State};
+use mink_metadata::{
+    Answer, Command, CommandResult, FEATURE_LEVEL_ALTER_TABLE, NewTable, Refusal, RefusalKind, State,
+    TableChange,
+};
 use mink_sql::MetadataError;
-use mink_types::{BucketId, DatabaseName, Offset, ProducerId, TableId, TableOptions, TablePath, TableUuid};
+use mink_types::{BucketId, DatabaseName, Offset, ProducerId, TableId, TableOptions, TablePath};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-
-/// The listener whose addresses Kafka clients are told.
-const KAFKA: &str = "kafka";
 
 /// [`Admin`] of a node.
 #[derive(Debug)]
@@ -57,13 +59,10 @@ impl NodeAdmin {
         }
     }
 
-    /// A topic id. Random ones do not meet; the log refuses one that does.
-    fn draw_uuid(&self) -> TableUuid {
-        let mut bytes = [0; 16];
-        let (high, low) = bytes.split_at_mut(8);
-        high.copy_from_slice(&self.context.service.random_u64().to_be_bytes());
-        low.copy_from_slice(&(self.context.service.random_u64() | 1).to_be_bytes());
-        TableUuid(bytes)
+    fn refuse_internal(&self, table: TableId) -> Result<(), AdminError> {
+        let state = self.context.state();
+        let is_internal = state.table(table).is_some_and(|table| table.path.database.is_internal());
+        if is_internal { Err(refuse_internal()) } else { Ok(()) }
     }
 }
 
@@ -79,27 +78,21 @@ impl Admin for NodeAdmin {
     }
 
     fn brokers(&self) -> Vec<Broker> {
-        let state = self.context.state();
-        let mut brokers: Vec<Broker> = state
-            .live()
-            .filter_map(|(_, life)| {
-                let kafka = life.listener(KAFKA)?;
-                Some(Broker { node: life.node(), host: kafka.host.clone(), port: kafka.port })
-            })
-            .collect();
-        // Two lives of one node can be unfenced for a moment: the younger one counts.
-        brokers.reverse();
-        brokers.sort_by_key(|broker| broker.node);
-        brokers.dedup_by_key(|broker| broker.node);
-        brokers
+        self.context.brokers()
     }
 
     async fn create_table(&self, path: TablePath, options: TableOptions) -> Result<TableId, AdminError> {
         let what = format!("table {path}");
         let config = &self.context.config;
+        // A topic that goes by an internal table's name would keep that from being made.
+        if path.database.is_internal()
+            || path.database == config.kafka_database && is_internal_topic(&path.table)
+        {
+            return Err(refuse_internal());
+        }
         let table = NewTable {
             path,
-            uuid: self.draw_uuid(),
+            uuid: self.context.draw_uuid(),
             options,
             kafka_database: config.kafka_database.clone(),
             buckets_max: config.limits.buckets_max,
@@ -110,16 +103,39 @@ impl Admin for NodeAdmin {
         }
     }
 
+    async fn alter_table(
+        &self,
+        table: TableId,
+        seen: TableOptions,
+        options: TableOptions,
+    ) -> Result<(), AdminError> {
+        self.refuse_internal(table)?;
+        if self.context.state().feature_level() < FEATURE_LEVEL_ALTER_TABLE {
+            let why = "a node of the cluster is too old for tables that change; update it".into();
+            return Err(AdminError::Conflict { why });
+        }
+        let buckets_max = self.context.config.limits.buckets_max;
+        let change = TableChange { id: table, seen, options, buckets_max };
+        self.submit(Command::AlterTable(change), &format!("table {table}")).await.map(drop)
+    }
+
     async fn drop_table(&self, table: TableId) -> Result<(), AdminError> {
+        self.refuse_internal(table)?;
         self.submit(Command::DropTable { id: table }, &format!("table {table}")).await.map(drop)
     }
 
     async fn create_database(&self, name: DatabaseName) -> Result<(), AdminError> {
+        if name.is_internal() {
+            return Err(refuse_internal());
+        }
         let what = format!("database {name}");
         self.submit(Command::CreateDatabase { name }, &what).await.map(drop)
     }
 
     async fn drop_database(&self, name: DatabaseName) -> Result<(), AdminError> {
+        if name.is_internal() {
+            return Err(refuse_internal());
+        }
         let what = format!("database {name}");
         self.submit(Command::DropDatabase { name }, &what).await.map(drop)
     }

@@ -2,6 +2,7 @@
 //!
 //! Lives on: anywhere.
 use crate::compaction::CompactionConfig;
+use mink_group::GroupLimits;
 use mink_metadata::Listener;
 use mink_object::ObjectStore;
 use mink_sql::CommandLog;
@@ -67,6 +68,7 @@ pub struct NodeConfig {
     pub kafka_database: DatabaseName,
     pub shards: NonZeroUsize,
     pub limits: Limits,
+    pub groups: GroupLimits,
     pub wal: WalConfig,
     pub lease_ttl: Duration,
     /// Memory for batches of the log, over all shards, in bytes: those that are not flushed, and as many flushed ones as fit beside.

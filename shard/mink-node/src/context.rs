@@ -4,19 +4,21 @@
 use crate::config::NodeConfig;
 use crate::error::NodeEnd;
 use crate::garbage::GarbageCounters;
+use crate::groups::Ask;
 use crate::lease::{Lease, LeaseTimes};
 use crate::opened::Opened;
 use crate::retention::RetentionCounters;
 use crate::running::Running;
 use crate::takeover::Taker;
 use futures::channel::mpsc;
+use mink_api::Broker;
 use mink_metadata::State;
 use mink_object::ObjectStore;
-use mink_router::{BytePermits, ShardIndex, shard_of};
-use mink_rt::Service;
+use mink_router::{BytePermits, Sender, ShardIndex, shard_of};
+use mink_rt::{Service, mutant};
 use mink_shard::{Control, ShardHandle};
 use mink_sql::Metadata;
-use mink_types::{BucketId, ClusterUuid, Incarnation, WalChain};
+use mink_types::{BucketId, ClusterUuid, Incarnation, TableUuid, WalChain};
 use s3stream::{Compactor, Reader, Wal};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,6 +26,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Reasons to end that may wait to be heard; the first one is what counts.
 const ENDS_MAX: usize = 16;
+/// The listener whose addresses Kafka clients are told.
+const KAFKA: &str = "kafka";
 
 /// The handles of a node, shared by its tasks.
 #[derive(Debug)]
@@ -51,6 +55,8 @@ pub(crate) struct Context {
     /// What was found lost or damaged when chains were taken over.
     pub(crate) lost: Mutex<Vec<String>>,
     pub(crate) ends: mpsc::Sender<NodeEnd>,
+    /// The way to the task that coordinates consumer groups.
+    pub(crate) groups: Sender<Ask>,
 }
 
 /// The way by which a node is told that it must end.
@@ -65,6 +71,37 @@ impl Context {
 
     pub(crate) fn state(&self) -> State {
         self.metadata.view()
+    }
+
+    /// Whether the read lease holds: what is read now is what every other would read.
+    pub(crate) fn lease_holds(&self) -> bool {
+        self.lease.holds(self.service.now()) || mutant("lease-ignored")
+    }
+
+    /// The nodes that Kafka clients can be sent to, by node id.
+    pub(crate) fn brokers(&self) -> Vec<Broker> {
+        let state = self.state();
+        let mut brokers: Vec<Broker> = state
+            .live()
+            .filter_map(|(_, life)| {
+                let kafka = life.listener(KAFKA)?;
+                Some(Broker { node: life.node(), host: kafka.host.clone(), port: kafka.port })
+            })
+            .collect();
+        // Two lives of one node can be unfenced for a moment: the younger one counts.
+        brokers.reverse();
+        brokers.sort_by_key(|broker| broker.node);
+        brokers.dedup_by_key(|broker| broker.node);
+        brokers
+    }
+
+    /// A topic id. Random ones do not meet; the log refuses one that does.
+    pub(crate) fn draw_uuid(&self) -> TableUuid {
+        let mut bytes = [0; 16];
+        let (high, low) = bytes.split_at_mut(8);
+        high.copy_from_slice(&self.service.random_u64().to_be_bytes());
+        low.copy_from_slice(&(self.service.random_u64() | 1).to_be_bytes());
+        TableUuid(bytes)
     }
 
     pub(crate) fn lease_times(&self) -> LeaseTimes {

@@ -4,6 +4,7 @@
 //! Invariants: I1, I2: only what is committed can go, so what lies behind the committed end is flushed first, once for all buckets of a
 //! request; I3: a client names no offset beyond the high watermark. When the answer leaves, readers see the new start.
 use crate::context::Context;
+use crate::groups::refuse_internal;
 use crate::retention::{Raise, RaiseError};
 use crate::source::NodeSource;
 use futures::StreamExt as _;
@@ -52,6 +53,9 @@ impl Context {
     async fn target(self: &Arc<Self>, bucket: BucketId, up_to: DeleteUpTo) -> Answer {
         let state = self.state();
         let known = state.bucket(&bucket).ok_or(DeleteRecordsError::NotFound { bucket })?;
+        if state.table(bucket.table).is_some_and(|table| table.path.database.is_internal()) {
+            return Err(refuse_internal().into());
+        }
         if known.owner != Some(self.me()) {
             return Err(DeleteRecordsError::NotOwner { bucket });
         }

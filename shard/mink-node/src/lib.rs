@@ -17,6 +17,7 @@ mod drain;
 mod error;
 mod follow;
 mod garbage;
+mod groups;
 mod lease;
 mod node;
 mod opened;
@@ -35,6 +36,8 @@ pub use compaction::CompactionConfig;
 pub use config::{NodeConfig, OpenStore, Progress, Stores};
 pub use data_dir::{DataDir, DataDirError};
 pub use error::{NodeEnd, StartError};
+pub use groups::GROUP_BUCKETS;
+pub use mink_group::GroupLimits;
 pub use node::Node;
 
 #[cfg(test)]

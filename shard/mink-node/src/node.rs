@@ -11,6 +11,7 @@ use crate::context::{Context, ends};
 use crate::data_dir::DataDir;
 use crate::error::{NodeEnd, StartError};
 use crate::garbage::GarbageCounters;
+use crate::groups::{ASKS_MAX, Actor, NodeGroups};
 use crate::lease::Lease;
 use crate::opened::Opened;
 use crate::producer_ids::ProducerIds;
@@ -22,11 +23,11 @@ use crate::{compaction, follow, garbage, renew, retention, suspect};
 use futures::FutureExt;
 use futures::StreamExt;
 use futures::channel::mpsc;
-use mink_api::{Admin, LogSource};
+use mink_api::{Admin, GroupCoordinator, LogSource};
 use mink_coordinator::{Facts, Step, plan};
 use mink_metadata::{Answer, Command, CommandResult, FEATURE_LEVEL_MAX, RefusalKind, Registration};
 use mink_object::{ProbeVerdict, probe};
-use mink_router::{BytePermits, ShardIndex};
+use mink_router::{BytePermits, ShardIndex, lane};
 use mink_rt::{Cores, CoresConfig, Runtime, Service, Task, mutant};
 use mink_shard::{Control, Inbox, LogFold, ShardConfig, ShardHandle, ShardParts, shard};
 use mink_sql::{Metadata, ROWS_KEPT_DEFAULT};
@@ -91,6 +92,7 @@ impl Node {
         let ids = ProducerIds::new(chain.incarnation, config.limits.producer_ids_per_second, service.now());
         // One search at a time may need the most that a batch inflates to; small batches go side by side.
         let inflating = BytePermits::new(u64::from(config.limits.inflated_bytes_max));
+        let (groups, asks) = lane(ASKS_MAX);
         let context = Arc::new(Context {
             config,
             service: service.clone(),
@@ -110,6 +112,7 @@ impl Node {
             inflating,
             lost: Mutex::default(),
             ends,
+            groups,
         });
         context.tell_shards(|| Control::Lease(until)).await;
         // The lease is renewed from here on: a takeover may take longer than it holds.
@@ -123,6 +126,7 @@ impl Node {
         tasks.push(service.spawn("garbage", garbage::collect(Arc::clone(&context))));
         context.raise_feature_level(&context.state()).await;
         tasks.push(service.spawn("compaction", compaction::compact(Arc::clone(&context))));
+        tasks.push(service.spawn("groups", Actor::run(Arc::clone(&context), ages, asks)));
         tasks.push(service.spawn("retention", retention::retain(Arc::clone(&context), ages)));
         tasks.push(service.spawn("wal-end", watch_wal(Arc::clone(&context))));
         tasks.push(service.spawn("first-snapshot", first_snapshot(Arc::clone(&context))));
@@ -135,6 +139,11 @@ impl Node {
     /// The logs of this node.
     pub fn source(&self) -> Arc<dyn LogSource> {
         Arc::new(NodeSource(Arc::clone(&self.context)))
+    }
+
+    /// The consumer groups of this node.
+    pub fn groups(&self) -> Arc<dyn GroupCoordinator> {
+        Arc::new(NodeGroups(Arc::clone(&self.context)))
     }
 
     /// Administration through this node.

@@ -17,6 +17,8 @@ pub(crate) struct Opened(Arc<Mutex<Inner>>);
 struct Inner {
     buckets: BTreeMap<BucketId, BucketEpoch>,
     claimed: BTreeSet<BucketId>,
+    /// Grows with each change of `buckets`.
+    version: u64,
     waiting: Vec<Waker>,
 }
 
@@ -35,14 +37,18 @@ impl Opened {
     pub(crate) fn insert(&self, bucket: BucketId, epoch: BucketEpoch) {
         let mut inner = self.inner();
         inner.buckets.insert(bucket, epoch);
-        inner.waiting.drain(..).for_each(Waker::wake);
+        inner.changed();
     }
 
     /// Takes a bucket off the list, if it is there with this epoch: of several who find it gone, the one who is told so closes it.
     pub(crate) fn remove(&self, bucket: &BucketId, epoch: BucketEpoch) -> bool {
         let mut inner = self.inner();
         let there = inner.buckets.get(bucket) == Some(&epoch);
-        there && inner.buckets.remove(bucket).is_some()
+        let removed = there && inner.buckets.remove(bucket).is_some();
+        if removed {
+            inner.changed();
+        }
+        removed
     }
 
     pub(crate) fn epoch(&self, bucket: &BucketId) -> Option<BucketEpoch> {
@@ -53,6 +59,19 @@ impl Opened {
         self.inner().buckets.iter().map(|(bucket, epoch)| (*bucket, *epoch)).collect()
     }
 
+    /// Waits until the list is another than at version `seen`, 0 being the empty one, and gives its version now.
+    pub(crate) async fn changed(&self, seen: u64) -> u64 {
+        poll_fn(|context| {
+            let mut inner = self.inner();
+            if inner.version != seen {
+                return Poll::Ready(inner.version);
+            }
+            inner.wait(context.waker());
+            Poll::Pending
+        })
+        .await
+    }
+
     /// Waits until all of `buckets` are open.
     pub(crate) async fn wait(&self, buckets: &[BucketId]) {
         poll_fn(|context| {
@@ -60,12 +79,23 @@ impl Opened {
             if buckets.iter().all(|bucket| inner.buckets.contains_key(bucket)) {
                 return Poll::Ready(());
             }
-            if !inner.waiting.iter().any(|waker| waker.will_wake(context.waker())) {
-                inner.waiting.push(context.waker().clone());
-            }
+            inner.wait(context.waker());
             Poll::Pending
         })
         .await;
+    }
+}
+
+impl Inner {
+    fn changed(&mut self) {
+        self.version += 1;
+        self.waiting.drain(..).for_each(Waker::wake);
+    }
+
+    fn wait(&mut self, waker: &Waker) {
+        if !self.waiting.iter().any(|known| known.will_wake(waker)) {
+            self.waiting.push(waker.clone());
+        }
     }
 }
 
@@ -101,6 +131,8 @@ mod tests {
         assert!(!opened.remove(&buckets[0], BucketEpoch(2)), "another opening of it");
         assert_eq!([(); 2].map(|()| opened.remove(&buckets[0], BucketEpoch(1))), [true, false]);
         assert_eq!(opened.all(), [(buckets[1], BucketEpoch(1))]);
+        assert_eq!(opened.changed(0).now_or_never(), Some(3), "two came, one went");
+        assert!(opened.changed(3).now_or_never().is_none());
     }
 
     #[test]

@@ -2,19 +2,21 @@
 //!
 //! Lives on: the service runtime.
 //! Invariants: I13 (appends start when this node has applied its `Open`), T-3 and I6 (producers come from the newest snapshot and every
-//! entry after it).
+//! entry after it), P-14 (an object that is gone or damaged keeps no bucket closed: it is told of, and costs what it held; decision 0016).
 use crate::context::Context;
 use crate::error::{NodeEnd, StartError};
 use crate::opened::Claim;
 use futures::StreamExt;
 use mink_coordinator::{Facts, Step, plan};
 use mink_log::Recovered;
-use mink_metadata::{Answer, BucketOpening, Command, CommandResult, RefusalKind, State, TakenOver};
+use mink_metadata::{Answer, BucketOpening, Command, CommandResult, RefusalKind, State, Table, TakenOver};
+use mink_object::ObjectKey;
 use mink_router::reply;
 use mink_rt::mutant;
 use mink_shard::{BucketOptions, Control, OpenBucket, opened, recovered};
 use mink_types::{BucketEpoch, BucketId};
-use s3stream::{ErrorKind, ObjectRange};
+use s3stream::{ErrorKind, ObjectRange, Unreadable};
+use std::sync::PoisonError;
 use std::time::Duration;
 
 /// Buckets of one `Open`: so many fit a row with room to spare.
@@ -24,6 +26,8 @@ const RECOVERIES_MAX: usize = 64;
 /// Tries to read the footers of one bucket, and the pause between them.
 const TRIES_MAX: u32 = 60;
 const PAUSE: Duration = Duration::from_secs(1);
+/// What is lost is told in the status up to so many pieces; the log tells of all.
+const LOST_TOLD_MAX: usize = 1_000;
 
 impl Context {
     /// Opens buckets on this node's chain; those that somebody else opened meanwhile are left alone.
@@ -132,18 +136,60 @@ impl Context {
         let log = self.reader.recover_bucket(id, &objects, bucket.end).await.map_err(|error| match error
             .kind()
         {
-            ErrorKind::Retry | ErrorKind::Missing { .. } => Failure::Again(error.to_string()),
+            ErrorKind::Retry => Failure::Again(error.to_string()),
             _ => Failure::Final(error.to_string()),
         })?;
-        let mut recovered = recovered(bucket.epoch, bucket.start, &log);
+        self.tell_damaged(id, table, &log.unreadable)?;
+        let recovered = recovered(bucket.epoch, bucket.start, &log);
+        let mut recovered = recovered.map_err(|error| Failure::Final(error.to_string()))?;
+        // Metadata know the commit times of what cannot be read, too: they never go back.
+        let committed = state.objects_of(&id).map(|(_, place, _)| place.last_commit_time).max();
+        recovered.last_commit_time = committed
+            .map_or(recovered.last_commit_time, |committed| committed.max(recovered.last_commit_time));
         if mutant("producers-dropped") {
             recovered.producers.clear();
             recovered.batches.clear();
         }
         let opened = opened(id, &recovered, (&self.config.limits).into());
         self.wal.open_bucket(opened.map_err(|error| Failure::Final(error.to_string()))?);
-        let options = BucketOptions { batch_bytes_max: table.options.batch_bytes_max };
+        // The node's own bound: the table's may change while the bucket is open, and is checked before a batch is sent here.
+        let options = BucketOptions { batch_bytes_max: self.config.limits.batch_bytes_max };
         self.hand_over(id, bucket.epoch, recovered, options).await
+    }
+
+    /// The alarm for what a recovery could not read: an ERROR for each object, a WARN for each further bucket that it concerns.
+    fn tell_damaged(&self, id: BucketId, table: &Table, unreadable: &[Unreadable]) -> Result<(), Failure> {
+        let Some(first) = unreadable.first() else { return Ok(()) };
+        // What an old view names may have been rewritten and deleted.
+        let state = self.state();
+        let named = |lost: &Unreadable| {
+            let mut ranges = state.objects_of(&id);
+            ranges.any(|(range, place, _)| place.object == lost.object && range == lost.range)
+        };
+        if !unreadable.iter().all(named) {
+            return Err(Failure::Again(first.error.to_string()));
+        }
+        let mut words = Vec::new();
+        for Unreadable { object, range, error } in unreadable {
+            let (table, offsets) = (&table.path, format!("{}..{}", range.start, range.end));
+            let key = ObjectKey::object(&self.config.cluster, *object);
+            words.push(format!(
+                "{id} of {table}: offsets {offsets} lie in {object}, which is lost or damaged ({key})"
+            ));
+            if self.reader.tell_damaged(*object) {
+                let ranges = state.object(object).map_or(0, |object| object.ranges);
+                tracing::error!(
+                    bucket = %id, %table, offsets, %object, %key, ranges, %error,
+                    "acknowledged data is lost: an object is gone or damaged; its buckets open without it"
+                );
+            } else {
+                tracing::warn!(bucket = %id, %table, offsets, %object, "a part of the log is lost with an object");
+            }
+        }
+        let told = self.lost.lock().unwrap_or_else(PoisonError::into_inner).len();
+        words.truncate(LOST_TOLD_MAX.saturating_sub(told));
+        self.note_lost(words);
+        Ok(())
     }
 
     async fn hand_over(

@@ -57,7 +57,7 @@ pub(crate) enum RaiseError {
 }
 
 /// Monotonic time as the clocks of commit times take it.
-fn uptime(service: &Service) -> Duration {
+pub(crate) fn uptime(service: &Service) -> Duration {
     Duration::from_nanos(service.now().as_nanos())
 }
 

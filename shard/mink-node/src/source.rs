@@ -13,11 +13,11 @@ use futures::future::{join_all, select_all};
 use mink_api::{Found, LogSource};
 use mink_record::kafka::{BatchHeader, Codec, RecordTime};
 use mink_router::{
-    Append, AppendTicket, BytePermit, Located, Lost, Position, Read, ReadError, Reads, ReadsAnswer, Request,
-    Watch, WatchedOffset, append_reply, reply, shard_of,
+    Append, AppendTicket, BytePermit, EpochEnd, Located, Lost, Position, Read, ReadError, Reads, ReadsAnswer,
+    Request, Watch, WatchedOffset, append_reply, reply, shard_of,
 };
-use mink_rt::{fail_point, mutant};
-use mink_types::BucketId;
+use mink_rt::fail_point;
+use mink_types::{BucketEpoch, BucketId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -44,10 +44,6 @@ impl NodeSource {
         let (reply, answer) = reply();
         shard.requests.send(request(reply)).await.map_err(|_| Lost)?;
         answer.answer().await
-    }
-
-    fn lease_holds(&self) -> bool {
-        self.0.lease.holds(self.0.service.now()) || mutant("lease-ignored")
     }
 }
 
@@ -92,7 +88,7 @@ impl LogSource for NodeSource {
             answers.extend(places.iter().copied().zip(answer.unwrap_or_default()));
         }
         fail_point("read.answer");
-        let holds = self.lease_holds();
+        let holds = self.0.lease_holds();
         let mut in_order: ReadsAnswer = reads
             .iter()
             .enumerate()
@@ -127,7 +123,19 @@ impl LogSource for NodeSource {
     ) -> Result<Found, ReadError> {
         let located = InBucket { source: self, bucket, leader_epoch };
         let found = Search::new(bucket, &located).run(position).await?;
-        if self.lease_holds() { Ok(found) } else { Err(ReadError::LeaseExpired) }
+        if self.0.lease_holds() { Ok(found) } else { Err(ReadError::LeaseExpired) }
+    }
+
+    async fn epoch_end(
+        &self,
+        bucket: BucketId,
+        epoch: BucketEpoch,
+        leader_epoch: Option<i32>,
+    ) -> Result<Option<EpochEnd>, ReadError> {
+        let shard = shard_of(bucket, self.0.shards.len()).0;
+        let asked = move |reply| Request::EpochEnd { bucket, epoch, leader_epoch, reply };
+        let found = self.ask(shard, asked).await.map_err(|Lost| ReadError::NotOwner { bucket })??;
+        if self.0.lease_holds() { Ok(found) } else { Err(ReadError::LeaseExpired) }
     }
 }
 
@@ -180,7 +188,7 @@ impl Batches for InBucket<'_> {
 mod tests {
     use super::*;
     use mink_router::ReadAnswer;
-    use mink_types::{BucketEpoch, Offset};
+    use mink_types::Offset;
 
     fn answer(sizes: &[usize]) -> ReadAnswer {
         ReadAnswer {

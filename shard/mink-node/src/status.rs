@@ -15,7 +15,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 /// A shard that takes longer to answer is told of as stuck: a probe must not hang with it.
-const SHARD_ANSWER_MAX: Duration = Duration::from_secs(2);
+pub(crate) const SHARD_ANSWER_MAX: Duration = Duration::from_secs(2);
 
 impl Context {
     /// The node's status.
@@ -106,7 +106,7 @@ impl Context {
     }
 
     /// The high watermarks of all open buckets, and the shards that do not tell theirs.
-    async fn high_watermarks(&self) -> (BTreeMap<BucketId, Offset>, Vec<usize>) {
+    pub(crate) async fn high_watermarks(&self) -> (BTreeMap<BucketId, Offset>, Vec<usize>) {
         let (mut known, mut silent) = (BTreeMap::new(), Vec::new());
         let answers: Vec<Option<Vec<BucketLevel>>> =
             self.ask_shards(|reply| Control::Buckets { reply }).await;
@@ -122,7 +122,7 @@ impl Context {
     }
 
     /// The node's counters.
-    pub(crate) async fn metrics(&self) -> Vec<Metric> {
+    pub(crate) async fn metrics(self: &Arc<Self>) -> Vec<Metric> {
         let mut metrics = Vec::new();
         for store in self.distinct_stores() {
             store_metrics(store, &mut metrics);
@@ -135,6 +135,7 @@ impl Context {
             let Some(stats) = stats else { continue };
             shard_metrics(index, stats, &mut metrics);
         }
+        self.group_metrics(&mut metrics).await;
         read_metrics(&self.reader.stats(), &mut metrics);
         let inflating = self.inflating.total_bytes() - self.inflating.free_bytes();
         metrics.push(Metric::level("mink_memory_bytes", MEMORY, inflating).label("part", "inflating"));
@@ -261,6 +262,8 @@ fn read_metrics(stats: &ReadStats, metrics: &mut Vec<Metric>) {
     metrics.extend(counters.map(|(name, help, value)| Metric::counter(name, help, value)));
     let in_flight = stats.in_flight_bytes;
     metrics.push(Metric::level("mink_read_cache_in_flight_bytes", "bytes that GETs will bring", in_flight));
+    let help = "objects found gone or damaged when buckets were opened: they need a person";
+    metrics.push(Metric::level("mink_objects_damaged", help, stats.damaged_objects));
     let parts = [
         ("footers", stats.footer_bytes),
         ("blocks", stats.kept_bytes),

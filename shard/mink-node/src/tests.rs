@@ -2,6 +2,7 @@
 //!
 //! Lives on: the simulation's thread.
 use crate::{CompactionConfig, DataDir, Node, NodeConfig, Progress, StartError, Stores};
+use mink_group::GroupLimits;
 use mink_metadata::{Answer, Command, CommandResult, FEATURE_LEVEL_MAX, Registration, State};
 use mink_object::{MemoryStore, ObjectStore, list_all};
 use mink_record::kafka::{BatchBuilder, BatchHeader, Codec, RecordRef, batches};
@@ -18,7 +19,9 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
+mod alter;
 mod garbage;
+mod groups;
 mod month;
 mod suspect;
 
@@ -85,6 +88,7 @@ impl Site {
             kafka_database: DatabaseName::new("kafka").expect("valid"),
             shards: NonZeroUsize::MIN,
             limits: Limits::default(),
+            groups: GroupLimits::default(),
             wal: WalConfig { flush_age: Duration::from_millis(300), ..WalConfig::default() },
             lease_ttl: TTL,
             tail_bytes: 1 << 20,

@@ -16,7 +16,7 @@ mod reply;
 pub use error::{AppendError, ReadError};
 pub use lane::{Closed, Full, Receiver, Reserved, Sender, lane};
 pub use message::{
-    Append, Located, Position, Read, ReadAnswer, Reads, ReadsAnswer, Request, Watch, WatchedOffset,
+    Append, EpochEnd, Located, Position, Read, ReadAnswer, Reads, ReadsAnswer, Request, Watch, WatchedOffset,
 };
 pub use permits::{BytePermit, BytePermits};
 pub use place::{ShardIndex, shard_of};

@@ -27,6 +27,20 @@ pub enum Request {
         leader_epoch: Option<i32>,
         reply: ReplyTo<Result<Located, ReadError>>,
     },
+    /// Asks where an epoch of the bucket ended; none if it has not begun.
+    EpochEnd {
+        bucket: BucketId,
+        epoch: BucketEpoch,
+        leader_epoch: Option<i32>,
+        reply: ReplyTo<Result<Option<EpochEnd>, ReadError>>,
+    },
+}
+
+/// The largest epoch that wrote and is not above the one asked for, and the offset behind its last record that readers see.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EpochEnd {
+    pub epoch: BucketEpoch,
+    pub end: Offset,
 }
 
 /// Reads of one fetch that lie on one shard, answered together and in order.

@@ -146,6 +146,16 @@ impl Arena {
         }
     }
 
+    /// Lets go of the open chunk if no batch of it is left in the tail: a shard at rest holds none.
+    pub(crate) fn rest(&mut self) {
+        let Some(open) = self.open_id.filter(|_| self.tail_bytes == ARENA_CHUNK_BYTES as u64) else { return };
+        if self.chunk(open).is_some_and(|chunk| chunk.live == 0) {
+            self.open_id = None;
+            self.open = BytesMut::new();
+            self.let_go(open);
+        }
+    }
+
     /// Looks at so many lingering chunks, those first that were not looked at for longest, and frees what nobody else holds.
     pub(crate) fn sweep(&mut self, looked_at: usize) {
         for _ in 0..looked_at.min(self.lingering.len()) {
@@ -220,6 +230,23 @@ mod tests {
             }
             assert!(arena.held_bytes() <= 2 * ARENA_CHUNK_BYTES as u64, "{bytes}: {}", arena.held_bytes());
         }
+    }
+
+    #[test]
+    fn i20_a_shard_at_rest_holds_no_chunk() {
+        let mut arena = Arena::default();
+        let (first, id) = place(&mut arena, 100);
+        arena.rest();
+        assert_eq!(arena.held_bytes(), ARENA_CHUNK_BYTES as u64, "a batch lies in it");
+        arena.release(id);
+        arena.rest();
+        assert_eq!(arena.tail_bytes(), 0);
+        assert_eq!(arena.held_bytes(), ARENA_CHUNK_BYTES as u64, "somebody reads it");
+        drop(first);
+        arena.sweep(1);
+        assert_eq!(arena.held_bytes(), 0);
+        let (_, again) = place(&mut arena, 100);
+        assert!(again > id);
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod arena;
 mod assign;
 mod bucket;
 mod durable;
+mod epoch_end;
 mod error;
 mod fetch;
 mod handle;

@@ -219,6 +219,9 @@ impl Shard {
             Request::Locate { bucket, position, leader_epoch, reply } => {
                 self.locate(Asked { bucket, leader_epoch, reply }, position);
             }
+            Request::EpochEnd { bucket, epoch, leader_epoch, reply } => {
+                reply.send(self.epoch_end(bucket, epoch, leader_epoch));
+            }
         }
     }
 }

@@ -48,7 +48,6 @@ impl Shard {
     /// Lets those rest that were let alone.
     pub(crate) fn rest(&mut self) {
         let now = self.core.now();
-        let mut rested = Vec::new();
         for _ in 0..LOOKED_AT_MAX {
             let Some(first) = self.resting.front().copied().filter(|first| first.at <= now) else { break };
             self.resting.pop_front();
@@ -78,13 +77,9 @@ impl Shard {
             if bucket.pending.is_empty() {
                 bucket.pending = VecDeque::new();
             }
-            rested.push(first.bucket);
         }
-        // Their tablets grew between batches that are gone now: what stays moves together, so that whole pages become free.
-        for id in rested {
-            if let Some(bucket) = self.buckets.get_mut(&id) {
-                bucket.tablet = bucket.tablet.clone();
-            }
+        if self.resting.is_empty() && self.uncommitted.is_empty() {
+            self.arena.rest();
         }
         self.arena.sweep(LOOKED_AT_MAX);
         self.forget_places();

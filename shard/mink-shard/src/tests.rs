@@ -2,6 +2,7 @@
 //! at last with the real ones.
 mod appends;
 mod ends;
+mod epoch_ends;
 mod epoll;
 mod held;
 mod locates;

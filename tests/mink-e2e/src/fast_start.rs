@@ -5,7 +5,8 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use mink_testkit::node::NodeConfig;
+use mink_testkit::node::{NodeConfig, binary};
+use mink_testkit::process::{Launch, Output};
 
 use crate::bench::{Counters, Produce, produce};
 use crate::setup::{self, Folder, flushed, status, until};
@@ -25,7 +26,12 @@ const RECORD_BYTES: u64 = 16 << 10;
 /// What is left in the WAL: just below where a flush would begin.
 const UNTRIMMED_BYTES: u64 = 63 * MIB;
 
-/// What the crash leaves in the WAL, and what was committed before it.
+/// WAL objects of the long kind.
+const LONG_OBJECTS: u64 = 8;
+/// Longest batch of the topic that is left in the WAL: one that fills a long object, and its framing.
+const BATCH_BYTES_MAX: u64 = 8 * MIB;
+
+/// What is committed before the crash.
 fn load(topic: &str, bytes: u64) -> Produce<'_> {
     Produce {
         topic,
@@ -40,9 +46,26 @@ fn load(topic: &str, bytes: u64) -> Produce<'_> {
     }
 }
 
-/// Batch after batch, so that each becomes a WAL object.
+/// Batch after batch, so that each becomes a WAL object: nothing else is in flight when it comes.
 fn one_by_one(topic: &str, bytes: u64) -> Produce<'_> {
     Produce { partitions: 1, connections: 1, in_flight: 1, ..load(topic, bytes) }
+}
+
+/// A topic that takes such batches.
+async fn create_topic(folder: &Folder, http: &str, topic: &str) {
+    let mut create = Launch::new("mink-table", binary("mink").unwrap())
+        .log_dir(folder.join("logs"))
+        .args(["table", "create", &format!("kafka.{topic}"), "--partitions", "1"])
+        .args([
+            "--option",
+            &format!("max.message.bytes={BATCH_BYTES_MAX}"),
+            "--addr",
+            &format!("http://{http}"),
+        ])
+        .start()
+        .unwrap();
+    let status = create.wait(SOON).await.unwrap();
+    assert!(status.success(), "{}", create.text(Output::Stderr).unwrap());
 }
 
 /// Records of all topics, by the node's high watermarks.
@@ -52,9 +75,8 @@ async fn records(http: &str) -> u64 {
     buckets.iter().map(|bucket| bucket["high_watermark"].as_u64().unwrap()).sum()
 }
 
-/// Commits, leaves about 64 MiB of WAL untrimmed as objects of `object_bytes`, crashes, and starts.
-/// `pace` is the latency of the WAL's store meanwhile: a PUT in flight lets the next object grow.
-async fn starts_fast(object_bytes: u64, pace: &str, left_behind: Produce<'_>, objects: RangeInclusive<u64>) {
+/// Commits, leaves about 64 MiB of WAL untrimmed as so many objects, crashes, and starts.
+async fn starts_fast(left_behind: Produce<'_>, objects: RangeInclusive<u64>) {
     let folder = Folder::new();
     let store = |name: &str, query: &str| format!("file://{}{query}", folder.join(name).display());
     let config = |storage: &str, wal: &str| -> NodeConfig {
@@ -67,15 +89,14 @@ async fn starts_fast(object_bytes: u64, pace: &str, left_behind: Produce<'_>, ob
     node.stop(SOON).await.unwrap();
 
     // A store of stream objects that does not get on: what is written now stays in the WAL.
-    let stuck = config(&store("objects", "?put-latency=60s"), &store("wal", pace))
-        .flag("--wal-linger", "10s")
-        .flag("--wal-batch-bytes", &object_bytes.to_string())
-        .flag("--wal-flush-age", "60s");
+    let stuck =
+        config(&store("objects", "?put-latency=60s"), &store("wal", "")).flag("--wal-flush-age", "60s");
     node.restart_as(stuck).await.unwrap();
+    create_topic(&folder, node.http(), left_behind.topic).await;
     produce(&folder, node.kafka(), node.http(), left_behind).await;
     let before = status(node.http()).await;
     let left = before["wal_untrimmed_objects"].as_u64().unwrap();
-    assert!(objects.contains(&left), "{left} objects of {object_bytes} bytes");
+    assert!(objects.contains(&left), "{left} objects instead of {objects:?}");
     node.process().kill9().await.unwrap();
 
     let far = "?get-latency=50ms&put-latency=50ms";
@@ -102,10 +123,17 @@ async fn starts_fast(object_bytes: u64, pace: &str, left_behind: Produce<'_>, ob
 
 #[tokio::test]
 async fn with_few_long_wal_objects() {
-    starts_fast(8 * MIB, "?put-latency=200ms", load("left", UNTRIMMED_BYTES), 7..=20).await;
+    let record_bytes = UNTRIMMED_BYTES / LONG_OBJECTS;
+    let left = Produce {
+        record_bytes,
+        batch_bytes: BATCH_BYTES_MAX,
+        records: LONG_OBJECTS,
+        ..one_by_one("left", 0)
+    };
+    starts_fast(left, LONG_OBJECTS..=LONG_OBJECTS).await;
 }
 
 #[tokio::test]
 async fn with_many_short_wal_objects() {
-    starts_fast(100 << 10, "", one_by_one("left", UNTRIMMED_BYTES), 400..=512).await;
+    starts_fast(one_by_one("left", UNTRIMMED_BYTES), 400..=512).await;
 }

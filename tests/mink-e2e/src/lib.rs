@@ -20,6 +20,8 @@ mod crash_points;
 #[cfg(test)]
 mod demo;
 #[cfg(test)]
+mod differential;
+#[cfg(test)]
 mod dropped;
 #[cfg(test)]
 mod durable_order;
@@ -31,6 +33,8 @@ mod full_disk;
 mod garbage;
 #[cfg(test)]
 mod golden;
+#[cfg(test)]
+mod groups;
 #[cfg(test)]
 mod idle;
 #[cfg(test)]

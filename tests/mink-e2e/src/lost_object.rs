@@ -1,4 +1,6 @@
-//! P-14: one WAL object that somebody deleted by hand is noticed and named; everything else is served.
+//! P-14: one WAL object that somebody deleted by hand is noticed and named; everything else is served. The newest stream object is no
+//! exception.
+mod newest;
 
 use std::path::PathBuf;
 

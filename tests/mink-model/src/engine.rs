@@ -65,7 +65,10 @@ impl Engine {
             panic!("a created table has an id");
         };
         let chains = std::array::from_fn(|i| register(&mut state, i));
-        done(&mut state, &Command::RaiseFeatureLevel { level: mink_metadata::FEATURE_LEVEL_REWRITE });
+        // Each by one, as a coordinator does.
+        for level in state.feature_level() + 1..=mink_metadata::FEATURE_LEVEL_PRODUCERS_KEPT {
+            done(&mut state, &Command::RaiseFeatureLevel { level });
+        }
         let bucket = |at| mink_types::BucketId::unpartitioned(table, BucketIndex(at as u32));
         let ids = Ids { chains, buckets: (0..buckets).map(bucket).collect() };
         for b in 0..buckets as u8 {

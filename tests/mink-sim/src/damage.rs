@@ -2,9 +2,9 @@
 //!
 //! Lives on: the simulation's thread.
 //! Owns: nothing; the history is told which offsets may be refused from here on.
-//! Invariants: what P-14 and P-1 promise needs a witness of the loss. So a committed object is taken only if every bucket in it has a
-//! newer stream object, from which a recovery learns the producers; and one of a living chain only if a later one proves that it was
-//! durable, and goes on with each of its buckets. Seals, anchors and the metadata's snapshots are left alone.
+//! Invariants: what P-14 and P-1 promise needs a witness of the loss. Of a committed object metadata are the witness, so any is taken, the
+//! newest of a bucket, too; one of a living chain only if a later one proves that it was durable, and goes on with each of its buckets.
+//! Seals, anchors and the metadata's snapshots are left alone.
 use crate::ledger::object_id;
 use crate::machine::Site;
 use mink_metadata::State;
@@ -12,7 +12,7 @@ use mink_object::{MemoryStore, ObjectKey, ObjectStore as _, Payload, Span, list_
 use mink_types::{BucketId, Incarnation, ObjectId, OffsetRange, WalNumber};
 use s3stream::format::{HEADER_BYTES, TAIL_BYTES, Tail};
 use s3stream::{Header, ObjectKind};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,10 +59,9 @@ fn is_anchor(site: &Site, incarnation: Incarnation, number: WalNumber) -> bool {
     trim == Some(number.next())
 }
 
-/// Objects that metadata names and no recovery looks at.
+/// Objects that metadata names.
 fn committed(site: &Site, state: &State) -> Vec<Target> {
-    let needed = needed(state);
-    let sound = |id: &ObjectId| !needed.contains(id) && !site.history.is_hurt(*id);
+    let sound = |id: &ObjectId| !site.history.is_hurt(*id);
     let found = state.objects().filter(|(id, object)| object.length > 0 && sound(id));
     found.map(|(id, _)| Target { id: *id, ranges: ranges(state, *id) }).collect()
 }
@@ -73,18 +72,6 @@ fn ranges(state: &State, id: ObjectId) -> Vec<(BucketId, OffsetRange)> {
         state.objects_of(bucket).map(|(range, place, _)| (*bucket, range, place.object))
     });
     all.filter(|(_, _, object)| *object == id).map(|(bucket, range, _)| (bucket, range)).collect()
-}
-
-/// The objects that a recovery of some bucket looks at: back to the newest stream object.
-fn needed(state: &State) -> BTreeSet<ObjectId> {
-    let mut needed = BTreeSet::new();
-    for (bucket, _) in state.buckets() {
-        let objects: Vec<ObjectId> = state.objects_of(bucket).map(|(_, place, _)| place.object).collect();
-        let wal = |id: &&ObjectId| matches!(id, ObjectId::Wal { .. });
-        let newest = objects.iter().rev().take_while(wal).count() + 1;
-        needed.extend(objects.iter().rev().take(newest));
-    }
-    needed
 }
 
 /// What a WAL object says of itself.

@@ -404,6 +404,11 @@ impl Inner {
         self.place(id, base, "a read")
     }
 
+    /// Whether what lies at an offset was given up with the start of the log.
+    fn is_given_up(&self, bucket: BucketId, at: u64) -> bool {
+        self.logs.get(&bucket).is_some_and(|log| at < log.start)
+    }
+
     /// A batch is shown at `base`.
     fn place(&mut self, id: BatchId, base: u64, by: &str) -> Option<String> {
         let batch = self.batches.get(id)?;
@@ -412,6 +417,8 @@ impl Inner {
             Some(placed) if placed == base || self.all_hurt(bucket, base, base + 1) => return None,
             // It was lost before it was acked, and sent again.
             Some(placed) if self.all_hurt(bucket, placed, placed + 1) => {}
+            // Its records were given up, and what told of its producer was lost before it was sent again.
+            Some(placed) if self.is_given_up(bucket, placed) && self.any_hurt(bucket) => {}
             Some(placed) => {
                 let which = if batch.sender.idempotent.is_some() { "I6" } else { "I2" };
                 return Some(format!(

@@ -13,7 +13,7 @@ use crate::weather::Cut;
 use futures::channel::oneshot;
 use futures::future::{Either, select};
 use mink_api::{Admin, LogSource};
-use mink_node::{DataDir, Node, NodeConfig, NodeEnd, Progress, StartError, Stores};
+use mink_node::{DataDir, GroupLimits, Node, NodeConfig, NodeEnd, Progress, StartError, Stores};
 use mink_object::ObjectStore;
 use mink_router::BytePermits;
 use mink_rt::{Runtime, Service, SimClock, SimProcess, SimWorld};
@@ -287,6 +287,7 @@ impl Life {
             kafka_database: DatabaseName::new("kafka").expect("valid"),
             shards: NonZeroUsize::new(plan.shards).unwrap_or(NonZeroUsize::MIN),
             limits: plan.limits.clone(),
+            groups: GroupLimits::default(),
             wal: plan.wal.clone(),
             lease_ttl: plan.lease_ttl,
             tail_bytes: plan.tail_bytes,

@@ -29,12 +29,31 @@ const MESSAGES: &[&str] = &[
     "OffsetFetch",
     "FindCoordinator",
     "JoinGroup",
+    "Heartbeat",
+    "LeaveGroup",
+    "SyncGroup",
+    "DescribeGroups",
+    "ListGroups",
     "ApiVersions",
     "CreateTopics",
     "DeleteTopics",
     "DeleteRecords",
     "InitProducerId",
+    "OffsetForLeaderEpoch",
+    "DescribeAcls",
+    "CreateAcls",
+    "DeleteAcls",
     "DescribeConfigs",
+    "AlterConfigs",
+    "DescribeLogDirs",
+    "CreatePartitions",
+    "DeleteGroups",
+    "ElectLeaders",
+    "IncrementalAlterConfigs",
+    "OffsetDelete",
+    "DescribeCluster",
+    "DescribeProducers",
+    "DescribeTopicPartitions",
 ];
 
 #[derive(Debug, clap::Args)]
@@ -51,6 +70,13 @@ pub(crate) struct Pair {
     name: String,
     request: Schema,
     response: Schema,
+}
+
+impl Pair {
+    /// The structs of the response that the request does not define already.
+    fn own_structs_of_response(&self) -> impl Iterator<Item = &schema::Struct> {
+        self.response.structs.iter().filter(|one| self.request.find(&one.name).is_err())
+    }
 }
 
 pub(crate) fn run(options: &Options) -> Result<(), String> {
@@ -93,6 +119,11 @@ fn read_pair(jar: &Path, name: &str) -> Result<Pair, String> {
     let pair = Pair { name: name.to_owned(), request: read("Request")?, response: read("Response")? };
     if pair.request.flexible != pair.response.flexible || pair.request.valid != pair.response.valid {
         return Err(format!("{name}: request and response differ in their version ranges"));
+    }
+    for one in &pair.response.structs {
+        if pair.request.find(&one.name).is_ok_and(|same| same != one) {
+            return Err(format!("{name}: {} is not the same in request and response", one.name));
+        }
     }
     Ok(pair)
 }

@@ -2,21 +2,40 @@
 //!
 //! Lives on: anywhere (pure).
 
+pub mod alter_configs;
 mod api_key;
 pub mod api_versions;
+pub mod create_acls;
+pub mod create_partitions;
 pub mod create_topics;
+pub mod delete_acls;
+pub mod delete_groups;
 pub mod delete_records;
 pub mod delete_topics;
+pub mod describe_acls;
+pub mod describe_cluster;
 pub mod describe_configs;
+pub mod describe_groups;
+pub mod describe_log_dirs;
+pub mod describe_producers;
+pub mod describe_topic_partitions;
+pub mod elect_leaders;
 pub mod fetch;
 pub mod find_coordinator;
+pub mod heartbeat;
+pub mod incremental_alter_configs;
 pub mod init_producer_id;
 pub mod join_group;
+pub mod leave_group;
+pub mod list_groups;
 pub mod list_offsets;
 pub mod metadata;
 pub mod offset_commit;
+pub mod offset_delete;
 pub mod offset_fetch;
+pub mod offset_for_leader_epoch;
 pub mod produce;
+pub mod sync_group;
 
 pub use api_key::ApiKey;
 
@@ -27,20 +46,39 @@ use crate::frame::Frame;
 use crate::header::encode_response;
 use crate::message::Message;
 
+use alter_configs::{AlterConfigsRequest, AlterConfigsResponse};
 use api_versions::{ApiVersionsRequest, ApiVersionsResponse};
+use create_acls::{CreateAclsRequest, CreateAclsResponse};
+use create_partitions::{CreatePartitionsRequest, CreatePartitionsResponse};
 use create_topics::{CreateTopicsRequest, CreateTopicsResponse};
+use delete_acls::{DeleteAclsRequest, DeleteAclsResponse};
+use delete_groups::{DeleteGroupsRequest, DeleteGroupsResponse};
 use delete_records::{DeleteRecordsRequest, DeleteRecordsResponse};
 use delete_topics::{DeleteTopicsRequest, DeleteTopicsResponse};
+use describe_acls::{DescribeAclsRequest, DescribeAclsResponse};
+use describe_cluster::{DescribeClusterRequest, DescribeClusterResponse};
 use describe_configs::{DescribeConfigsRequest, DescribeConfigsResponse};
+use describe_groups::{DescribeGroupsRequest, DescribeGroupsResponse};
+use describe_log_dirs::{DescribeLogDirsRequest, DescribeLogDirsResponse};
+use describe_producers::{DescribeProducersRequest, DescribeProducersResponse};
+use describe_topic_partitions::{DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse};
+use elect_leaders::{ElectLeadersRequest, ElectLeadersResponse};
 use fetch::{FetchRequest, FetchResponse};
 use find_coordinator::{FindCoordinatorRequest, FindCoordinatorResponse};
+use heartbeat::{HeartbeatRequest, HeartbeatResponse};
+use incremental_alter_configs::{IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse};
 use init_producer_id::{InitProducerIdRequest, InitProducerIdResponse};
 use join_group::{JoinGroupRequest, JoinGroupResponse};
+use leave_group::{LeaveGroupRequest, LeaveGroupResponse};
+use list_groups::{ListGroupsRequest, ListGroupsResponse};
 use list_offsets::{ListOffsetsRequest, ListOffsetsResponse};
 use metadata::{MetadataRequest, MetadataResponse};
 use offset_commit::{OffsetCommitRequest, OffsetCommitResponse};
+use offset_delete::{OffsetDeleteRequest, OffsetDeleteResponse};
 use offset_fetch::{OffsetFetchRequest, OffsetFetchResponse};
+use offset_for_leader_epoch::{OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse};
 use produce::{ProduceRequest, ProduceResponse};
+use sync_group::{SyncGroupRequest, SyncGroupResponse};
 
 /// A request of any API that Mink speaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +99,16 @@ pub enum RequestBody {
     FindCoordinator(FindCoordinatorRequest),
     /// Key 11.
     JoinGroup(JoinGroupRequest),
+    /// Key 12.
+    Heartbeat(HeartbeatRequest),
+    /// Key 13.
+    LeaveGroup(LeaveGroupRequest),
+    /// Key 14.
+    SyncGroup(SyncGroupRequest),
+    /// Key 15.
+    DescribeGroups(DescribeGroupsRequest),
+    /// Key 16.
+    ListGroups(ListGroupsRequest),
     /// Key 18.
     ApiVersions(ApiVersionsRequest),
     /// Key 19.
@@ -71,8 +119,36 @@ pub enum RequestBody {
     DeleteRecords(DeleteRecordsRequest),
     /// Key 22.
     InitProducerId(InitProducerIdRequest),
+    /// Key 23.
+    OffsetForLeaderEpoch(OffsetForLeaderEpochRequest),
+    /// Key 29.
+    DescribeAcls(DescribeAclsRequest),
+    /// Key 30.
+    CreateAcls(CreateAclsRequest),
+    /// Key 31.
+    DeleteAcls(DeleteAclsRequest),
     /// Key 32.
     DescribeConfigs(DescribeConfigsRequest),
+    /// Key 33.
+    AlterConfigs(AlterConfigsRequest),
+    /// Key 35.
+    DescribeLogDirs(DescribeLogDirsRequest),
+    /// Key 37.
+    CreatePartitions(CreatePartitionsRequest),
+    /// Key 42.
+    DeleteGroups(DeleteGroupsRequest),
+    /// Key 43.
+    ElectLeaders(ElectLeadersRequest),
+    /// Key 44.
+    IncrementalAlterConfigs(IncrementalAlterConfigsRequest),
+    /// Key 47.
+    OffsetDelete(OffsetDeleteRequest),
+    /// Key 60.
+    DescribeCluster(DescribeClusterRequest),
+    /// Key 61.
+    DescribeProducers(DescribeProducersRequest),
+    /// Key 75.
+    DescribeTopicPartitions(DescribeTopicPartitionsRequest),
 }
 
 impl From<ProduceRequest> for RequestBody {
@@ -123,6 +199,36 @@ impl From<JoinGroupRequest> for RequestBody {
     }
 }
 
+impl From<HeartbeatRequest> for RequestBody {
+    fn from(body: HeartbeatRequest) -> Self {
+        Self::Heartbeat(body)
+    }
+}
+
+impl From<LeaveGroupRequest> for RequestBody {
+    fn from(body: LeaveGroupRequest) -> Self {
+        Self::LeaveGroup(body)
+    }
+}
+
+impl From<SyncGroupRequest> for RequestBody {
+    fn from(body: SyncGroupRequest) -> Self {
+        Self::SyncGroup(body)
+    }
+}
+
+impl From<DescribeGroupsRequest> for RequestBody {
+    fn from(body: DescribeGroupsRequest) -> Self {
+        Self::DescribeGroups(body)
+    }
+}
+
+impl From<ListGroupsRequest> for RequestBody {
+    fn from(body: ListGroupsRequest) -> Self {
+        Self::ListGroups(body)
+    }
+}
+
 impl From<ApiVersionsRequest> for RequestBody {
     fn from(body: ApiVersionsRequest) -> Self {
         Self::ApiVersions(body)
@@ -153,9 +259,93 @@ impl From<InitProducerIdRequest> for RequestBody {
     }
 }
 
+impl From<OffsetForLeaderEpochRequest> for RequestBody {
+    fn from(body: OffsetForLeaderEpochRequest) -> Self {
+        Self::OffsetForLeaderEpoch(body)
+    }
+}
+
+impl From<DescribeAclsRequest> for RequestBody {
+    fn from(body: DescribeAclsRequest) -> Self {
+        Self::DescribeAcls(body)
+    }
+}
+
+impl From<CreateAclsRequest> for RequestBody {
+    fn from(body: CreateAclsRequest) -> Self {
+        Self::CreateAcls(body)
+    }
+}
+
+impl From<DeleteAclsRequest> for RequestBody {
+    fn from(body: DeleteAclsRequest) -> Self {
+        Self::DeleteAcls(body)
+    }
+}
+
 impl From<DescribeConfigsRequest> for RequestBody {
     fn from(body: DescribeConfigsRequest) -> Self {
         Self::DescribeConfigs(body)
+    }
+}
+
+impl From<AlterConfigsRequest> for RequestBody {
+    fn from(body: AlterConfigsRequest) -> Self {
+        Self::AlterConfigs(body)
+    }
+}
+
+impl From<DescribeLogDirsRequest> for RequestBody {
+    fn from(body: DescribeLogDirsRequest) -> Self {
+        Self::DescribeLogDirs(body)
+    }
+}
+
+impl From<CreatePartitionsRequest> for RequestBody {
+    fn from(body: CreatePartitionsRequest) -> Self {
+        Self::CreatePartitions(body)
+    }
+}
+
+impl From<DeleteGroupsRequest> for RequestBody {
+    fn from(body: DeleteGroupsRequest) -> Self {
+        Self::DeleteGroups(body)
+    }
+}
+
+impl From<ElectLeadersRequest> for RequestBody {
+    fn from(body: ElectLeadersRequest) -> Self {
+        Self::ElectLeaders(body)
+    }
+}
+
+impl From<IncrementalAlterConfigsRequest> for RequestBody {
+    fn from(body: IncrementalAlterConfigsRequest) -> Self {
+        Self::IncrementalAlterConfigs(body)
+    }
+}
+
+impl From<OffsetDeleteRequest> for RequestBody {
+    fn from(body: OffsetDeleteRequest) -> Self {
+        Self::OffsetDelete(body)
+    }
+}
+
+impl From<DescribeClusterRequest> for RequestBody {
+    fn from(body: DescribeClusterRequest) -> Self {
+        Self::DescribeCluster(body)
+    }
+}
+
+impl From<DescribeProducersRequest> for RequestBody {
+    fn from(body: DescribeProducersRequest) -> Self {
+        Self::DescribeProducers(body)
+    }
+}
+
+impl From<DescribeTopicPartitionsRequest> for RequestBody {
+    fn from(body: DescribeTopicPartitionsRequest) -> Self {
+        Self::DescribeTopicPartitions(body)
     }
 }
 
@@ -175,6 +365,13 @@ impl RequestBody {
                 Self::FindCoordinator(FindCoordinatorRequest::decode_body(version, body)?)
             }
             ApiKey::JoinGroup => Self::JoinGroup(JoinGroupRequest::decode_body(version, body)?),
+            ApiKey::Heartbeat => Self::Heartbeat(HeartbeatRequest::decode_body(version, body)?),
+            ApiKey::LeaveGroup => Self::LeaveGroup(LeaveGroupRequest::decode_body(version, body)?),
+            ApiKey::SyncGroup => Self::SyncGroup(SyncGroupRequest::decode_body(version, body)?),
+            ApiKey::DescribeGroups => {
+                Self::DescribeGroups(DescribeGroupsRequest::decode_body(version, body)?)
+            }
+            ApiKey::ListGroups => Self::ListGroups(ListGroupsRequest::decode_body(version, body)?),
             ApiKey::ApiVersions => Self::ApiVersions(ApiVersionsRequest::decode_body(version, body)?),
             ApiKey::CreateTopics => Self::CreateTopics(CreateTopicsRequest::decode_body(version, body)?),
             ApiKey::DeleteTopics => Self::DeleteTopics(DeleteTopicsRequest::decode_body(version, body)?),
@@ -182,8 +379,36 @@ impl RequestBody {
             ApiKey::InitProducerId => {
                 Self::InitProducerId(InitProducerIdRequest::decode_body(version, body)?)
             }
+            ApiKey::OffsetForLeaderEpoch => {
+                Self::OffsetForLeaderEpoch(OffsetForLeaderEpochRequest::decode_body(version, body)?)
+            }
+            ApiKey::DescribeAcls => Self::DescribeAcls(DescribeAclsRequest::decode_body(version, body)?),
+            ApiKey::CreateAcls => Self::CreateAcls(CreateAclsRequest::decode_body(version, body)?),
+            ApiKey::DeleteAcls => Self::DeleteAcls(DeleteAclsRequest::decode_body(version, body)?),
             ApiKey::DescribeConfigs => {
                 Self::DescribeConfigs(DescribeConfigsRequest::decode_body(version, body)?)
+            }
+            ApiKey::AlterConfigs => Self::AlterConfigs(AlterConfigsRequest::decode_body(version, body)?),
+            ApiKey::DescribeLogDirs => {
+                Self::DescribeLogDirs(DescribeLogDirsRequest::decode_body(version, body)?)
+            }
+            ApiKey::CreatePartitions => {
+                Self::CreatePartitions(CreatePartitionsRequest::decode_body(version, body)?)
+            }
+            ApiKey::DeleteGroups => Self::DeleteGroups(DeleteGroupsRequest::decode_body(version, body)?),
+            ApiKey::ElectLeaders => Self::ElectLeaders(ElectLeadersRequest::decode_body(version, body)?),
+            ApiKey::IncrementalAlterConfigs => {
+                Self::IncrementalAlterConfigs(IncrementalAlterConfigsRequest::decode_body(version, body)?)
+            }
+            ApiKey::OffsetDelete => Self::OffsetDelete(OffsetDeleteRequest::decode_body(version, body)?),
+            ApiKey::DescribeCluster => {
+                Self::DescribeCluster(DescribeClusterRequest::decode_body(version, body)?)
+            }
+            ApiKey::DescribeProducers => {
+                Self::DescribeProducers(DescribeProducersRequest::decode_body(version, body)?)
+            }
+            ApiKey::DescribeTopicPartitions => {
+                Self::DescribeTopicPartitions(DescribeTopicPartitionsRequest::decode_body(version, body)?)
             }
             _ => {
                 return Err(DecodeError {
@@ -206,12 +431,31 @@ impl RequestBody {
             Self::OffsetFetch(_) => ApiKey::OffsetFetch,
             Self::FindCoordinator(_) => ApiKey::FindCoordinator,
             Self::JoinGroup(_) => ApiKey::JoinGroup,
+            Self::Heartbeat(_) => ApiKey::Heartbeat,
+            Self::LeaveGroup(_) => ApiKey::LeaveGroup,
+            Self::SyncGroup(_) => ApiKey::SyncGroup,
+            Self::DescribeGroups(_) => ApiKey::DescribeGroups,
+            Self::ListGroups(_) => ApiKey::ListGroups,
             Self::ApiVersions(_) => ApiKey::ApiVersions,
             Self::CreateTopics(_) => ApiKey::CreateTopics,
             Self::DeleteTopics(_) => ApiKey::DeleteTopics,
             Self::DeleteRecords(_) => ApiKey::DeleteRecords,
             Self::InitProducerId(_) => ApiKey::InitProducerId,
+            Self::OffsetForLeaderEpoch(_) => ApiKey::OffsetForLeaderEpoch,
+            Self::DescribeAcls(_) => ApiKey::DescribeAcls,
+            Self::CreateAcls(_) => ApiKey::CreateAcls,
+            Self::DeleteAcls(_) => ApiKey::DeleteAcls,
             Self::DescribeConfigs(_) => ApiKey::DescribeConfigs,
+            Self::AlterConfigs(_) => ApiKey::AlterConfigs,
+            Self::DescribeLogDirs(_) => ApiKey::DescribeLogDirs,
+            Self::CreatePartitions(_) => ApiKey::CreatePartitions,
+            Self::DeleteGroups(_) => ApiKey::DeleteGroups,
+            Self::ElectLeaders(_) => ApiKey::ElectLeaders,
+            Self::IncrementalAlterConfigs(_) => ApiKey::IncrementalAlterConfigs,
+            Self::OffsetDelete(_) => ApiKey::OffsetDelete,
+            Self::DescribeCluster(_) => ApiKey::DescribeCluster,
+            Self::DescribeProducers(_) => ApiKey::DescribeProducers,
+            Self::DescribeTopicPartitions(_) => ApiKey::DescribeTopicPartitions,
         }
     }
 }
@@ -235,6 +479,16 @@ pub enum ResponseBody {
     FindCoordinator(FindCoordinatorResponse),
     /// Key 11.
     JoinGroup(JoinGroupResponse),
+    /// Key 12.
+    Heartbeat(HeartbeatResponse),
+    /// Key 13.
+    LeaveGroup(LeaveGroupResponse),
+    /// Key 14.
+    SyncGroup(SyncGroupResponse),
+    /// Key 15.
+    DescribeGroups(DescribeGroupsResponse),
+    /// Key 16.
+    ListGroups(ListGroupsResponse),
     /// Key 18.
     ApiVersions(ApiVersionsResponse),
     /// Key 19.
@@ -245,8 +499,36 @@ pub enum ResponseBody {
     DeleteRecords(DeleteRecordsResponse),
     /// Key 22.
     InitProducerId(InitProducerIdResponse),
+    /// Key 23.
+    OffsetForLeaderEpoch(OffsetForLeaderEpochResponse),
+    /// Key 29.
+    DescribeAcls(DescribeAclsResponse),
+    /// Key 30.
+    CreateAcls(CreateAclsResponse),
+    /// Key 31.
+    DeleteAcls(DeleteAclsResponse),
     /// Key 32.
     DescribeConfigs(DescribeConfigsResponse),
+    /// Key 33.
+    AlterConfigs(AlterConfigsResponse),
+    /// Key 35.
+    DescribeLogDirs(DescribeLogDirsResponse),
+    /// Key 37.
+    CreatePartitions(CreatePartitionsResponse),
+    /// Key 42.
+    DeleteGroups(DeleteGroupsResponse),
+    /// Key 43.
+    ElectLeaders(ElectLeadersResponse),
+    /// Key 44.
+    IncrementalAlterConfigs(IncrementalAlterConfigsResponse),
+    /// Key 47.
+    OffsetDelete(OffsetDeleteResponse),
+    /// Key 60.
+    DescribeCluster(DescribeClusterResponse),
+    /// Key 61.
+    DescribeProducers(DescribeProducersResponse),
+    /// Key 75.
+    DescribeTopicPartitions(DescribeTopicPartitionsResponse),
 }
 
 impl From<ProduceResponse> for ResponseBody {
@@ -297,6 +579,36 @@ impl From<JoinGroupResponse> for ResponseBody {
     }
 }
 
+impl From<HeartbeatResponse> for ResponseBody {
+    fn from(body: HeartbeatResponse) -> Self {
+        Self::Heartbeat(body)
+    }
+}
+
+impl From<LeaveGroupResponse> for ResponseBody {
+    fn from(body: LeaveGroupResponse) -> Self {
+        Self::LeaveGroup(body)
+    }
+}
+
+impl From<SyncGroupResponse> for ResponseBody {
+    fn from(body: SyncGroupResponse) -> Self {
+        Self::SyncGroup(body)
+    }
+}
+
+impl From<DescribeGroupsResponse> for ResponseBody {
+    fn from(body: DescribeGroupsResponse) -> Self {
+        Self::DescribeGroups(body)
+    }
+}
+
+impl From<ListGroupsResponse> for ResponseBody {
+    fn from(body: ListGroupsResponse) -> Self {
+        Self::ListGroups(body)
+    }
+}
+
 impl From<ApiVersionsResponse> for ResponseBody {
     fn from(body: ApiVersionsResponse) -> Self {
         Self::ApiVersions(body)
@@ -327,9 +639,93 @@ impl From<InitProducerIdResponse> for ResponseBody {
     }
 }
 
+impl From<OffsetForLeaderEpochResponse> for ResponseBody {
+    fn from(body: OffsetForLeaderEpochResponse) -> Self {
+        Self::OffsetForLeaderEpoch(body)
+    }
+}
+
+impl From<DescribeAclsResponse> for ResponseBody {
+    fn from(body: DescribeAclsResponse) -> Self {
+        Self::DescribeAcls(body)
+    }
+}
+
+impl From<CreateAclsResponse> for ResponseBody {
+    fn from(body: CreateAclsResponse) -> Self {
+        Self::CreateAcls(body)
+    }
+}
+
+impl From<DeleteAclsResponse> for ResponseBody {
+    fn from(body: DeleteAclsResponse) -> Self {
+        Self::DeleteAcls(body)
+    }
+}
+
 impl From<DescribeConfigsResponse> for ResponseBody {
     fn from(body: DescribeConfigsResponse) -> Self {
         Self::DescribeConfigs(body)
+    }
+}
+
+impl From<AlterConfigsResponse> for ResponseBody {
+    fn from(body: AlterConfigsResponse) -> Self {
+        Self::AlterConfigs(body)
+    }
+}
+
+impl From<DescribeLogDirsResponse> for ResponseBody {
+    fn from(body: DescribeLogDirsResponse) -> Self {
+        Self::DescribeLogDirs(body)
+    }
+}
+
+impl From<CreatePartitionsResponse> for ResponseBody {
+    fn from(body: CreatePartitionsResponse) -> Self {
+        Self::CreatePartitions(body)
+    }
+}
+
+impl From<DeleteGroupsResponse> for ResponseBody {
+    fn from(body: DeleteGroupsResponse) -> Self {
+        Self::DeleteGroups(body)
+    }
+}
+
+impl From<ElectLeadersResponse> for ResponseBody {
+    fn from(body: ElectLeadersResponse) -> Self {
+        Self::ElectLeaders(body)
+    }
+}
+
+impl From<IncrementalAlterConfigsResponse> for ResponseBody {
+    fn from(body: IncrementalAlterConfigsResponse) -> Self {
+        Self::IncrementalAlterConfigs(body)
+    }
+}
+
+impl From<OffsetDeleteResponse> for ResponseBody {
+    fn from(body: OffsetDeleteResponse) -> Self {
+        Self::OffsetDelete(body)
+    }
+}
+
+impl From<DescribeClusterResponse> for ResponseBody {
+    fn from(body: DescribeClusterResponse) -> Self {
+        Self::DescribeCluster(body)
+    }
+}
+
+impl From<DescribeProducersResponse> for ResponseBody {
+    fn from(body: DescribeProducersResponse) -> Self {
+        Self::DescribeProducers(body)
+    }
+}
+
+impl From<DescribeTopicPartitionsResponse> for ResponseBody {
+    fn from(body: DescribeTopicPartitionsResponse) -> Self {
+        Self::DescribeTopicPartitions(body)
     }
 }
 
@@ -347,6 +743,13 @@ impl ResponseBody {
                 Self::FindCoordinator(FindCoordinatorResponse::decode_body(version, body)?)
             }
             ApiKey::JoinGroup => Self::JoinGroup(JoinGroupResponse::decode_body(version, body)?),
+            ApiKey::Heartbeat => Self::Heartbeat(HeartbeatResponse::decode_body(version, body)?),
+            ApiKey::LeaveGroup => Self::LeaveGroup(LeaveGroupResponse::decode_body(version, body)?),
+            ApiKey::SyncGroup => Self::SyncGroup(SyncGroupResponse::decode_body(version, body)?),
+            ApiKey::DescribeGroups => {
+                Self::DescribeGroups(DescribeGroupsResponse::decode_body(version, body)?)
+            }
+            ApiKey::ListGroups => Self::ListGroups(ListGroupsResponse::decode_body(version, body)?),
             ApiKey::ApiVersions => Self::ApiVersions(ApiVersionsResponse::decode_body(version, body)?),
             ApiKey::CreateTopics => Self::CreateTopics(CreateTopicsResponse::decode_body(version, body)?),
             ApiKey::DeleteTopics => Self::DeleteTopics(DeleteTopicsResponse::decode_body(version, body)?),
@@ -354,8 +757,36 @@ impl ResponseBody {
             ApiKey::InitProducerId => {
                 Self::InitProducerId(InitProducerIdResponse::decode_body(version, body)?)
             }
+            ApiKey::OffsetForLeaderEpoch => {
+                Self::OffsetForLeaderEpoch(OffsetForLeaderEpochResponse::decode_body(version, body)?)
+            }
+            ApiKey::DescribeAcls => Self::DescribeAcls(DescribeAclsResponse::decode_body(version, body)?),
+            ApiKey::CreateAcls => Self::CreateAcls(CreateAclsResponse::decode_body(version, body)?),
+            ApiKey::DeleteAcls => Self::DeleteAcls(DeleteAclsResponse::decode_body(version, body)?),
             ApiKey::DescribeConfigs => {
                 Self::DescribeConfigs(DescribeConfigsResponse::decode_body(version, body)?)
+            }
+            ApiKey::AlterConfigs => Self::AlterConfigs(AlterConfigsResponse::decode_body(version, body)?),
+            ApiKey::DescribeLogDirs => {
+                Self::DescribeLogDirs(DescribeLogDirsResponse::decode_body(version, body)?)
+            }
+            ApiKey::CreatePartitions => {
+                Self::CreatePartitions(CreatePartitionsResponse::decode_body(version, body)?)
+            }
+            ApiKey::DeleteGroups => Self::DeleteGroups(DeleteGroupsResponse::decode_body(version, body)?),
+            ApiKey::ElectLeaders => Self::ElectLeaders(ElectLeadersResponse::decode_body(version, body)?),
+            ApiKey::IncrementalAlterConfigs => {
+                Self::IncrementalAlterConfigs(IncrementalAlterConfigsResponse::decode_body(version, body)?)
+            }
+            ApiKey::OffsetDelete => Self::OffsetDelete(OffsetDeleteResponse::decode_body(version, body)?),
+            ApiKey::DescribeCluster => {
+                Self::DescribeCluster(DescribeClusterResponse::decode_body(version, body)?)
+            }
+            ApiKey::DescribeProducers => {
+                Self::DescribeProducers(DescribeProducersResponse::decode_body(version, body)?)
+            }
+            ApiKey::DescribeTopicPartitions => {
+                Self::DescribeTopicPartitions(DescribeTopicPartitionsResponse::decode_body(version, body)?)
             }
             _ => {
                 return Err(DecodeError {
@@ -378,12 +809,31 @@ impl ResponseBody {
             Self::OffsetFetch(body) => encode_response(version, correlation_id, body),
             Self::FindCoordinator(body) => encode_response(version, correlation_id, body),
             Self::JoinGroup(body) => encode_response(version, correlation_id, body),
+            Self::Heartbeat(body) => encode_response(version, correlation_id, body),
+            Self::LeaveGroup(body) => encode_response(version, correlation_id, body),
+            Self::SyncGroup(body) => encode_response(version, correlation_id, body),
+            Self::DescribeGroups(body) => encode_response(version, correlation_id, body),
+            Self::ListGroups(body) => encode_response(version, correlation_id, body),
             Self::ApiVersions(body) => encode_response(version, correlation_id, body),
             Self::CreateTopics(body) => encode_response(version, correlation_id, body),
             Self::DeleteTopics(body) => encode_response(version, correlation_id, body),
             Self::DeleteRecords(body) => encode_response(version, correlation_id, body),
             Self::InitProducerId(body) => encode_response(version, correlation_id, body),
+            Self::OffsetForLeaderEpoch(body) => encode_response(version, correlation_id, body),
+            Self::DescribeAcls(body) => encode_response(version, correlation_id, body),
+            Self::CreateAcls(body) => encode_response(version, correlation_id, body),
+            Self::DeleteAcls(body) => encode_response(version, correlation_id, body),
             Self::DescribeConfigs(body) => encode_response(version, correlation_id, body),
+            Self::AlterConfigs(body) => encode_response(version, correlation_id, body),
+            Self::DescribeLogDirs(body) => encode_response(version, correlation_id, body),
+            Self::CreatePartitions(body) => encode_response(version, correlation_id, body),
+            Self::DeleteGroups(body) => encode_response(version, correlation_id, body),
+            Self::ElectLeaders(body) => encode_response(version, correlation_id, body),
+            Self::IncrementalAlterConfigs(body) => encode_response(version, correlation_id, body),
+            Self::OffsetDelete(body) => encode_response(version, correlation_id, body),
+            Self::DescribeCluster(body) => encode_response(version, correlation_id, body),
+            Self::DescribeProducers(body) => encode_response(version, correlation_id, body),
+            Self::DescribeTopicPartitions(body) => encode_response(version, correlation_id, body),
         }
     }
 
@@ -398,12 +848,31 @@ impl ResponseBody {
             Self::OffsetFetch(_) => ApiKey::OffsetFetch,
             Self::FindCoordinator(_) => ApiKey::FindCoordinator,
             Self::JoinGroup(_) => ApiKey::JoinGroup,
+            Self::Heartbeat(_) => ApiKey::Heartbeat,
+            Self::LeaveGroup(_) => ApiKey::LeaveGroup,
+            Self::SyncGroup(_) => ApiKey::SyncGroup,
+            Self::DescribeGroups(_) => ApiKey::DescribeGroups,
+            Self::ListGroups(_) => ApiKey::ListGroups,
             Self::ApiVersions(_) => ApiKey::ApiVersions,
             Self::CreateTopics(_) => ApiKey::CreateTopics,
             Self::DeleteTopics(_) => ApiKey::DeleteTopics,
             Self::DeleteRecords(_) => ApiKey::DeleteRecords,
             Self::InitProducerId(_) => ApiKey::InitProducerId,
+            Self::OffsetForLeaderEpoch(_) => ApiKey::OffsetForLeaderEpoch,
+            Self::DescribeAcls(_) => ApiKey::DescribeAcls,
+            Self::CreateAcls(_) => ApiKey::CreateAcls,
+            Self::DeleteAcls(_) => ApiKey::DeleteAcls,
             Self::DescribeConfigs(_) => ApiKey::DescribeConfigs,
+            Self::AlterConfigs(_) => ApiKey::AlterConfigs,
+            Self::DescribeLogDirs(_) => ApiKey::DescribeLogDirs,
+            Self::CreatePartitions(_) => ApiKey::CreatePartitions,
+            Self::DeleteGroups(_) => ApiKey::DeleteGroups,
+            Self::ElectLeaders(_) => ApiKey::ElectLeaders,
+            Self::IncrementalAlterConfigs(_) => ApiKey::IncrementalAlterConfigs,
+            Self::OffsetDelete(_) => ApiKey::OffsetDelete,
+            Self::DescribeCluster(_) => ApiKey::DescribeCluster,
+            Self::DescribeProducers(_) => ApiKey::DescribeProducers,
+            Self::DescribeTopicPartitions(_) => ApiKey::DescribeTopicPartitions,
         }
     }
 }

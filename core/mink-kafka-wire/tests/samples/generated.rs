@@ -756,6 +756,196 @@ impl Sample for messages::join_group::JoinGroupResponseMember {
     }
 }
 
+impl Sample for messages::heartbeat::HeartbeatRequest {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            group_id: source.string(),
+            generation_id: source.int32(),
+            member_id: source.string(),
+            group_instance_id: if (3..=4).contains(&version) {
+                source.optional(Source::string)
+            } else {
+                None
+            },
+        }
+    }
+}
+
+impl Sample for messages::heartbeat::HeartbeatResponse {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            throttle_time_ms: if (1..=4).contains(&version) { source.int32() } else { 0 },
+            error_code: source.int16(),
+        }
+    }
+}
+
+impl Sample for messages::leave_group::LeaveGroupRequest {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            group_id: source.string(),
+            member_id: if (0..=2).contains(&version) { source.string() } else { KafkaString::default() },
+            members: if (3..=5).contains(&version) {
+                source.array(|source| messages::leave_group::MemberIdentity::sample(source, version))
+            } else {
+                Vec::new()
+            },
+        }
+    }
+}
+
+impl Sample for messages::leave_group::MemberIdentity {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            member_id: source.string(),
+            group_instance_id: source.optional(Source::string),
+            reason: if (5..=5).contains(&version) { source.optional(Source::string) } else { None },
+        }
+    }
+}
+
+impl Sample for messages::leave_group::LeaveGroupResponse {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            throttle_time_ms: if (1..=5).contains(&version) { source.int32() } else { 0 },
+            error_code: source.int16(),
+            members: if (3..=5).contains(&version) {
+                source.array(|source| messages::leave_group::MemberResponse::sample(source, version))
+            } else {
+                Vec::new()
+            },
+        }
+    }
+}
+
+impl Sample for messages::leave_group::MemberResponse {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self {
+            member_id: source.string(),
+            group_instance_id: source.optional(Source::string),
+            error_code: source.int16(),
+        }
+    }
+}
+
+impl Sample for messages::sync_group::SyncGroupRequest {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            group_id: source.string(),
+            generation_id: source.int32(),
+            member_id: source.string(),
+            group_instance_id: if (3..=5).contains(&version) {
+                source.optional(Source::string)
+            } else {
+                None
+            },
+            protocol_type: if (5..=5).contains(&version) { source.optional(Source::string) } else { None },
+            protocol_name: if (5..=5).contains(&version) { source.optional(Source::string) } else { None },
+            assignments: source
+                .array(|source| messages::sync_group::SyncGroupRequestAssignment::sample(source, version)),
+        }
+    }
+}
+
+impl Sample for messages::sync_group::SyncGroupRequestAssignment {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self { member_id: source.string(), assignment: source.bytes() }
+    }
+}
+
+impl Sample for messages::sync_group::SyncGroupResponse {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            throttle_time_ms: if (1..=5).contains(&version) { source.int32() } else { 0 },
+            error_code: source.int16(),
+            protocol_type: if (5..=5).contains(&version) { source.optional(Source::string) } else { None },
+            protocol_name: if (5..=5).contains(&version) { source.optional(Source::string) } else { None },
+            assignment: source.bytes(),
+        }
+    }
+}
+
+impl Sample for messages::describe_groups::DescribeGroupsRequest {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            groups: source.array(Source::string),
+            include_authorized_operations: if (3..=6).contains(&version) { source.boolean() } else { false },
+        }
+    }
+}
+
+impl Sample for messages::describe_groups::DescribeGroupsResponse {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            throttle_time_ms: if (1..=6).contains(&version) { source.int32() } else { 0 },
+            groups: source.array(|source| messages::describe_groups::DescribedGroup::sample(source, version)),
+        }
+    }
+}
+
+impl Sample for messages::describe_groups::DescribedGroup {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            error_code: source.int16(),
+            error_message: if (6..=6).contains(&version) { source.optional(Source::string) } else { None },
+            group_id: source.string(),
+            group_state: source.string(),
+            protocol_type: source.string(),
+            protocol_data: source.string(),
+            members: source
+                .array(|source| messages::describe_groups::DescribedGroupMember::sample(source, version)),
+            authorized_operations: if (3..=6).contains(&version) { source.int32() } else { i32::MIN },
+        }
+    }
+}
+
+impl Sample for messages::describe_groups::DescribedGroupMember {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            member_id: source.string(),
+            group_instance_id: if (4..=6).contains(&version) {
+                source.optional(Source::string)
+            } else {
+                None
+            },
+            client_id: source.string(),
+            client_host: source.string(),
+            member_metadata: source.bytes(),
+            member_assignment: source.bytes(),
+        }
+    }
+}
+
+impl Sample for messages::list_groups::ListGroupsRequest {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            states_filter: if (4..=5).contains(&version) { source.array(Source::string) } else { Vec::new() },
+            types_filter: if (5..=5).contains(&version) { source.array(Source::string) } else { Vec::new() },
+        }
+    }
+}
+
+impl Sample for messages::list_groups::ListGroupsResponse {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            throttle_time_ms: if (1..=5).contains(&version) { source.int32() } else { 0 },
+            error_code: source.int16(),
+            groups: source.array(|source| messages::list_groups::ListedGroup::sample(source, version)),
+        }
+    }
+}
+
+impl Sample for messages::list_groups::ListedGroup {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            group_id: source.string(),
+            protocol_type: source.string(),
+            group_state: if (4..=5).contains(&version) { source.string() } else { KafkaString::default() },
+            group_type: if (5..=5).contains(&version) { source.string() } else { KafkaString::default() },
+        }
+    }
+}
+
 impl Sample for messages::api_versions::ApiVersionsRequest {
     fn sample(source: &mut Source, version: i16) -> Self {
         Self {
@@ -1020,6 +1210,208 @@ impl Sample for messages::init_producer_id::InitProducerIdResponse {
     }
 }
 
+impl Sample for messages::offset_for_leader_epoch::OffsetForLeaderEpochRequest {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            replica_id: if (3..=4).contains(&version) { source.int32() } else { -2 },
+            topics: source.array(|source| {
+                messages::offset_for_leader_epoch::OffsetForLeaderTopic::sample(source, version)
+            }),
+        }
+    }
+}
+
+impl Sample for messages::offset_for_leader_epoch::OffsetForLeaderTopic {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            topic: source.string(),
+            partitions: source.array(|source| {
+                messages::offset_for_leader_epoch::OffsetForLeaderPartition::sample(source, version)
+            }),
+        }
+    }
+}
+
+impl Sample for messages::offset_for_leader_epoch::OffsetForLeaderPartition {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self { partition: source.int32(), current_leader_epoch: source.int32(), leader_epoch: source.int32() }
+    }
+}
+
+impl Sample for messages::offset_for_leader_epoch::OffsetForLeaderEpochResponse {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            throttle_time_ms: source.int32(),
+            topics: source.array(|source| {
+                messages::offset_for_leader_epoch::OffsetForLeaderTopicResult::sample(source, version)
+            }),
+        }
+    }
+}
+
+impl Sample for messages::offset_for_leader_epoch::OffsetForLeaderTopicResult {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            topic: source.string(),
+            partitions: source
+                .array(|source| messages::offset_for_leader_epoch::EpochEndOffset::sample(source, version)),
+        }
+    }
+}
+
+impl Sample for messages::offset_for_leader_epoch::EpochEndOffset {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self {
+            error_code: source.int16(),
+            partition: source.int32(),
+            leader_epoch: source.int32(),
+            end_offset: source.int64(),
+        }
+    }
+}
+
+impl Sample for messages::describe_acls::DescribeAclsRequest {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self {
+            resource_type_filter: source.int8(),
+            resource_name_filter: source.optional(Source::string),
+            pattern_type_filter: source.int8(),
+            principal_filter: source.optional(Source::string),
+            host_filter: source.optional(Source::string),
+            operation: source.int8(),
+            permission_type: source.int8(),
+        }
+    }
+}
+
+impl Sample for messages::describe_acls::DescribeAclsResponse {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            throttle_time_ms: source.int32(),
+            error_code: source.int16(),
+            error_message: source.optional(Source::string),
+            resources: source
+                .array(|source| messages::describe_acls::DescribeAclsResource::sample(source, version)),
+        }
+    }
+}
+
+impl Sample for messages::describe_acls::DescribeAclsResource {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            resource_type: source.int8(),
+            resource_name: source.string(),
+            pattern_type: source.int8(),
+            acls: source.array(|source| messages::describe_acls::AclDescription::sample(source, version)),
+        }
+    }
+}
+
+impl Sample for messages::describe_acls::AclDescription {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self {
+            principal: source.string(),
+            host: source.string(),
+            operation: source.int8(),
+            permission_type: source.int8(),
+        }
+    }
+}
+
+impl Sample for messages::create_acls::CreateAclsRequest {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self { creations: source.array(|source| messages::create_acls::AclCreation::sample(source, version)) }
+    }
+}
+
+impl Sample for messages::create_acls::AclCreation {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self {
+            resource_type: source.int8(),
+            resource_name: source.string(),
+            resource_pattern_type: source.int8(),
+            principal: source.string(),
+            host: source.string(),
+            operation: source.int8(),
+            permission_type: source.int8(),
+        }
+    }
+}
+
+impl Sample for messages::create_acls::CreateAclsResponse {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            throttle_time_ms: source.int32(),
+            results: source.array(|source| messages::create_acls::AclCreationResult::sample(source, version)),
+        }
+    }
+}
+
+impl Sample for messages::create_acls::AclCreationResult {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self { error_code: source.int16(), error_message: source.optional(Source::string) }
+    }
+}
+
+impl Sample for messages::delete_acls::DeleteAclsRequest {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            filters: source.array(|source| messages::delete_acls::DeleteAclsFilter::sample(source, version)),
+        }
+    }
+}
+
+impl Sample for messages::delete_acls::DeleteAclsFilter {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self {
+            resource_type_filter: source.int8(),
+            resource_name_filter: source.optional(Source::string),
+            pattern_type_filter: source.int8(),
+            principal_filter: source.optional(Source::string),
+            host_filter: source.optional(Source::string),
+            operation: source.int8(),
+            permission_type: source.int8(),
+        }
+    }
+}
+
+impl Sample for messages::delete_acls::DeleteAclsResponse {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            throttle_time_ms: source.int32(),
+            filter_results: source
+                .array(|source| messages::delete_acls::DeleteAclsFilterResult::sample(source, version)),
+        }
+    }
+}
+
+impl Sample for messages::delete_acls::DeleteAclsFilterResult {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            error_code: source.int16(),
+            error_message: source.optional(Source::string),
+            matching_acls: source
+                .array(|source| messages::delete_acls::DeleteAclsMatchingAcl::sample(source, version)),
+        }
+    }
+}
+
+impl Sample for messages::delete_acls::DeleteAclsMatchingAcl {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self {
+            error_code: source.int16(),
+            error_message: source.optional(Source::string),
+            resource_type: source.int8(),
+            resource_name: source.string(),
+            pattern_type: source.int8(),
+            principal: source.string(),
+            host: source.string(),
+            operation: source.int8(),
+            permission_type: source.int8(),
+        }
+    }
+}
+
 impl Sample for messages::describe_configs::DescribeConfigsRequest {
     fn sample(source: &mut Source, version: i16) -> Self {
         Self {
@@ -1091,6 +1483,526 @@ impl Sample for messages::describe_configs::DescribeConfigsSynonym {
     }
 }
 
+impl Sample for messages::alter_configs::AlterConfigsRequest {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            resources: source
+                .array(|source| messages::alter_configs::AlterConfigsResource::sample(source, version)),
+            validate_only: source.boolean(),
+        }
+    }
+}
+
+impl Sample for messages::alter_configs::AlterConfigsResource {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            resource_type: source.int8(),
+            resource_name: source.string(),
+            configs: source.array(|source| messages::alter_configs::AlterableConfig::sample(source, version)),
+        }
+    }
+}
+
+impl Sample for messages::alter_configs::AlterableConfig {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self { name: source.string(), value: source.optional(Source::string) }
+    }
+}
+
+impl Sample for messages::alter_configs::AlterConfigsResponse {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            throttle_time_ms: source.int32(),
+            responses: source.array(|source| {
+                messages::alter_configs::AlterConfigsResourceResponse::sample(source, version)
+            }),
+        }
+    }
+}
+
+impl Sample for messages::alter_configs::AlterConfigsResourceResponse {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self {
+            error_code: source.int16(),
+            error_message: source.optional(Source::string),
+            resource_type: source.int8(),
+            resource_name: source.string(),
+        }
+    }
+}
+
+impl Sample for messages::describe_log_dirs::DescribeLogDirsRequest {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            topics: source.optional(|source| {
+                source.array(|source| {
+                    messages::describe_log_dirs::DescribableLogDirTopic::sample(source, version)
+                })
+            }),
+        }
+    }
+}
+
+impl Sample for messages::describe_log_dirs::DescribableLogDirTopic {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self { topic: source.string(), partitions: source.array(Source::int32) }
+    }
+}
+
+impl Sample for messages::describe_log_dirs::DescribeLogDirsResponse {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            throttle_time_ms: source.int32(),
+            error_code: if (3..=5).contains(&version) { source.int16() } else { 0 },
+            results: source
+                .array(|source| messages::describe_log_dirs::DescribeLogDirsResult::sample(source, version)),
+        }
+    }
+}
+
+impl Sample for messages::describe_log_dirs::DescribeLogDirsResult {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            error_code: source.int16(),
+            log_dir: source.string(),
+            topics: source
+                .array(|source| messages::describe_log_dirs::DescribeLogDirsTopic::sample(source, version)),
+            total_bytes: if (4..=5).contains(&version) { source.int64() } else { -1 },
+            usable_bytes: if (4..=5).contains(&version) { source.int64() } else { -1 },
+            is_cordoned: if (5..=5).contains(&version) { source.boolean() } else { false },
+        }
+    }
+}
+
+impl Sample for messages::describe_log_dirs::DescribeLogDirsTopic {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            name: source.string(),
+            partitions: source.array(|source| {
+                messages::describe_log_dirs::DescribeLogDirsPartition::sample(source, version)
+            }),
+        }
+    }
+}
+
+impl Sample for messages::describe_log_dirs::DescribeLogDirsPartition {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self {
+            partition_index: source.int32(),
+            partition_size: source.int64(),
+            offset_lag: source.int64(),
+            is_future_key: source.boolean(),
+        }
+    }
+}
+
+impl Sample for messages::create_partitions::CreatePartitionsRequest {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            topics: source
+                .array(|source| messages::create_partitions::CreatePartitionsTopic::sample(source, version)),
+            timeout_ms: source.int32(),
+            validate_only: source.boolean(),
+        }
+    }
+}
+
+impl Sample for messages::create_partitions::CreatePartitionsTopic {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            name: source.string(),
+            count: source.int32(),
+            assignments: source.optional(|source| {
+                source.array(|source| {
+                    messages::create_partitions::CreatePartitionsAssignment::sample(source, version)
+                })
+            }),
+        }
+    }
+}
+
+impl Sample for messages::create_partitions::CreatePartitionsAssignment {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self { broker_ids: source.array(Source::int32) }
+    }
+}
+
+impl Sample for messages::create_partitions::CreatePartitionsResponse {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            throttle_time_ms: source.int32(),
+            results: source.array(|source| {
+                messages::create_partitions::CreatePartitionsTopicResult::sample(source, version)
+            }),
+        }
+    }
+}
+
+impl Sample for messages::create_partitions::CreatePartitionsTopicResult {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self {
+            name: source.string(),
+            error_code: source.int16(),
+            error_message: source.optional(Source::string),
+        }
+    }
+}
+
+impl Sample for messages::delete_groups::DeleteGroupsRequest {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self { groups_names: source.array(Source::string) }
+    }
+}
+
+impl Sample for messages::delete_groups::DeleteGroupsResponse {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            throttle_time_ms: source.int32(),
+            results: source
+                .array(|source| messages::delete_groups::DeletableGroupResult::sample(source, version)),
+        }
+    }
+}
+
+impl Sample for messages::delete_groups::DeletableGroupResult {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            group_id: source.string(),
+            error_code: source.int16(),
+            error_message: if (3..=3).contains(&version) { source.optional(Source::string) } else { None },
+        }
+    }
+}
+
+impl Sample for messages::elect_leaders::ElectLeadersRequest {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            election_type: if (1..=2).contains(&version) { source.int8() } else { 0 },
+            topic_partitions: source.optional(|source| {
+                source.array(|source| messages::elect_leaders::TopicPartitions::sample(source, version))
+            }),
+            timeout_ms: source.int32(),
+        }
+    }
+}
+
+impl Sample for messages::elect_leaders::TopicPartitions {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self { topic: source.string(), partitions: source.array(Source::int32) }
+    }
+}
+
+impl Sample for messages::elect_leaders::ElectLeadersResponse {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            throttle_time_ms: source.int32(),
+            error_code: if (1..=2).contains(&version) { source.int16() } else { 0 },
+            replica_election_results: source
+                .array(|source| messages::elect_leaders::ReplicaElectionResult::sample(source, version)),
+        }
+    }
+}
+
+impl Sample for messages::elect_leaders::ReplicaElectionResult {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            topic: source.string(),
+            partition_result: source
+                .array(|source| messages::elect_leaders::PartitionResult::sample(source, version)),
+        }
+    }
+}
+
+impl Sample for messages::elect_leaders::PartitionResult {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self {
+            partition_id: source.int32(),
+            error_code: source.int16(),
+            error_message: source.optional(Source::string),
+        }
+    }
+}
+
+impl Sample for messages::incremental_alter_configs::IncrementalAlterConfigsRequest {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            resources: source.array(|source| {
+                messages::incremental_alter_configs::AlterConfigsResource::sample(source, version)
+            }),
+            validate_only: source.boolean(),
+        }
+    }
+}
+
+impl Sample for messages::incremental_alter_configs::AlterConfigsResource {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            resource_type: source.int8(),
+            resource_name: source.string(),
+            configs: source.array(|source| {
+                messages::incremental_alter_configs::AlterableConfig::sample(source, version)
+            }),
+        }
+    }
+}
+
+impl Sample for messages::incremental_alter_configs::AlterableConfig {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self {
+            name: source.string(),
+            config_operation: source.int8(),
+            value: source.optional(Source::string),
+        }
+    }
+}
+
+impl Sample for messages::incremental_alter_configs::IncrementalAlterConfigsResponse {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            throttle_time_ms: source.int32(),
+            responses: source.array(|source| {
+                messages::incremental_alter_configs::AlterConfigsResourceResponse::sample(source, version)
+            }),
+        }
+    }
+}
+
+impl Sample for messages::incremental_alter_configs::AlterConfigsResourceResponse {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self {
+            error_code: source.int16(),
+            error_message: source.optional(Source::string),
+            resource_type: source.int8(),
+            resource_name: source.string(),
+        }
+    }
+}
+
+impl Sample for messages::offset_delete::OffsetDeleteRequest {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            group_id: source.string(),
+            topics: source
+                .array(|source| messages::offset_delete::OffsetDeleteRequestTopic::sample(source, version)),
+        }
+    }
+}
+
+impl Sample for messages::offset_delete::OffsetDeleteRequestTopic {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            name: source.string(),
+            partitions: source.array(|source| {
+                messages::offset_delete::OffsetDeleteRequestPartition::sample(source, version)
+            }),
+        }
+    }
+}
+
+impl Sample for messages::offset_delete::OffsetDeleteRequestPartition {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self { partition_index: source.int32() }
+    }
+}
+
+impl Sample for messages::offset_delete::OffsetDeleteResponse {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            error_code: source.int16(),
+            throttle_time_ms: source.int32(),
+            topics: source
+                .array(|source| messages::offset_delete::OffsetDeleteResponseTopic::sample(source, version)),
+        }
+    }
+}
+
+impl Sample for messages::offset_delete::OffsetDeleteResponseTopic {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            name: source.string(),
+            partitions: source.array(|source| {
+                messages::offset_delete::OffsetDeleteResponsePartition::sample(source, version)
+            }),
+        }
+    }
+}
+
+impl Sample for messages::offset_delete::OffsetDeleteResponsePartition {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self { partition_index: source.int32(), error_code: source.int16() }
+    }
+}
+
+impl Sample for messages::describe_cluster::DescribeClusterRequest {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            include_cluster_authorized_operations: source.boolean(),
+            endpoint_type: if (1..=2).contains(&version) { source.int8() } else { 1 },
+            include_fenced_brokers: if (2..=2).contains(&version) { source.boolean() } else { false },
+        }
+    }
+}
+
+impl Sample for messages::describe_cluster::DescribeClusterResponse {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            throttle_time_ms: source.int32(),
+            error_code: source.int16(),
+            error_message: source.optional(Source::string),
+            endpoint_type: if (1..=2).contains(&version) { source.int8() } else { 1 },
+            cluster_id: source.string(),
+            controller_id: source.int32(),
+            brokers: source
+                .array(|source| messages::describe_cluster::DescribeClusterBroker::sample(source, version)),
+            cluster_authorized_operations: source.int32(),
+        }
+    }
+}
+
+impl Sample for messages::describe_cluster::DescribeClusterBroker {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            broker_id: source.int32(),
+            host: source.string(),
+            port: source.int32(),
+            rack: source.optional(Source::string),
+            is_fenced: if (2..=2).contains(&version) { source.boolean() } else { false },
+        }
+    }
+}
+
+impl Sample for messages::describe_producers::DescribeProducersRequest {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            topics: source
+                .array(|source| messages::describe_producers::TopicRequest::sample(source, version)),
+        }
+    }
+}
+
+impl Sample for messages::describe_producers::TopicRequest {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self { name: source.string(), partition_indexes: source.array(Source::int32) }
+    }
+}
+
+impl Sample for messages::describe_producers::DescribeProducersResponse {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            throttle_time_ms: source.int32(),
+            topics: source
+                .array(|source| messages::describe_producers::TopicResponse::sample(source, version)),
+        }
+    }
+}
+
+impl Sample for messages::describe_producers::TopicResponse {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            name: source.string(),
+            partitions: source
+                .array(|source| messages::describe_producers::PartitionResponse::sample(source, version)),
+        }
+    }
+}
+
+impl Sample for messages::describe_producers::PartitionResponse {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            partition_index: source.int32(),
+            error_code: source.int16(),
+            error_message: source.optional(Source::string),
+            active_producers: source
+                .array(|source| messages::describe_producers::ProducerState::sample(source, version)),
+        }
+    }
+}
+
+impl Sample for messages::describe_producers::ProducerState {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self {
+            producer_id: source.int64(),
+            producer_epoch: source.int32(),
+            last_sequence: source.int32(),
+            last_timestamp: source.int64(),
+            coordinator_epoch: source.int32(),
+            current_txn_start_offset: source.int64(),
+        }
+    }
+}
+
+impl Sample for messages::describe_topic_partitions::DescribeTopicPartitionsRequest {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            topics: source
+                .array(|source| messages::describe_topic_partitions::TopicRequest::sample(source, version)),
+            response_partition_limit: source.int32(),
+            cursor: source
+                .optional(|source| messages::describe_topic_partitions::Cursor::sample(source, version)),
+        }
+    }
+}
+
+impl Sample for messages::describe_topic_partitions::TopicRequest {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self { name: source.string() }
+    }
+}
+
+impl Sample for messages::describe_topic_partitions::Cursor {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self { topic_name: source.string(), partition_index: source.int32() }
+    }
+}
+
+impl Sample for messages::describe_topic_partitions::DescribeTopicPartitionsResponse {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            throttle_time_ms: source.int32(),
+            topics: source.array(|source| {
+                messages::describe_topic_partitions::DescribeTopicPartitionsResponseTopic::sample(
+                    source, version,
+                )
+            }),
+            next_cursor: source
+                .optional(|source| messages::describe_topic_partitions::Cursor::sample(source, version)),
+        }
+    }
+}
+
+impl Sample for messages::describe_topic_partitions::DescribeTopicPartitionsResponseTopic {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            error_code: source.int16(),
+            name: source.optional(Source::string),
+            topic_id: source.uuid(),
+            is_internal: source.boolean(),
+            partitions: source.array(|source| {
+                messages::describe_topic_partitions::DescribeTopicPartitionsResponsePartition::sample(
+                    source, version,
+                )
+            }),
+            topic_authorized_operations: source.int32(),
+        }
+    }
+}
+
+impl Sample for messages::describe_topic_partitions::DescribeTopicPartitionsResponsePartition {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self {
+            error_code: source.int16(),
+            partition_index: source.int32(),
+            leader_id: source.int32(),
+            leader_epoch: source.int32(),
+            replica_nodes: source.array(Source::int32),
+            isr_nodes: source.array(Source::int32),
+            eligible_leader_replicas: source.optional(|source| source.array(Source::int32)),
+            last_known_elr: source.optional(|source| source.array(Source::int32)),
+            offline_replicas: source.array(Source::int32),
+        }
+    }
+}
+
 /// Calls the macro it is given once per API: its name, its module, its request and its response.
 macro_rules! with_each_api {
     ($call:ident) => {
@@ -1102,12 +2014,46 @@ macro_rules! with_each_api {
         $call!(OffsetFetch, offset_fetch, OffsetFetchRequest, OffsetFetchResponse);
         $call!(FindCoordinator, find_coordinator, FindCoordinatorRequest, FindCoordinatorResponse);
         $call!(JoinGroup, join_group, JoinGroupRequest, JoinGroupResponse);
+        $call!(Heartbeat, heartbeat, HeartbeatRequest, HeartbeatResponse);
+        $call!(LeaveGroup, leave_group, LeaveGroupRequest, LeaveGroupResponse);
+        $call!(SyncGroup, sync_group, SyncGroupRequest, SyncGroupResponse);
+        $call!(DescribeGroups, describe_groups, DescribeGroupsRequest, DescribeGroupsResponse);
+        $call!(ListGroups, list_groups, ListGroupsRequest, ListGroupsResponse);
         $call!(ApiVersions, api_versions, ApiVersionsRequest, ApiVersionsResponse);
         $call!(CreateTopics, create_topics, CreateTopicsRequest, CreateTopicsResponse);
         $call!(DeleteTopics, delete_topics, DeleteTopicsRequest, DeleteTopicsResponse);
         $call!(DeleteRecords, delete_records, DeleteRecordsRequest, DeleteRecordsResponse);
         $call!(InitProducerId, init_producer_id, InitProducerIdRequest, InitProducerIdResponse);
+        $call!(
+            OffsetForLeaderEpoch,
+            offset_for_leader_epoch,
+            OffsetForLeaderEpochRequest,
+            OffsetForLeaderEpochResponse
+        );
+        $call!(DescribeAcls, describe_acls, DescribeAclsRequest, DescribeAclsResponse);
+        $call!(CreateAcls, create_acls, CreateAclsRequest, CreateAclsResponse);
+        $call!(DeleteAcls, delete_acls, DeleteAclsRequest, DeleteAclsResponse);
         $call!(DescribeConfigs, describe_configs, DescribeConfigsRequest, DescribeConfigsResponse);
+        $call!(AlterConfigs, alter_configs, AlterConfigsRequest, AlterConfigsResponse);
+        $call!(DescribeLogDirs, describe_log_dirs, DescribeLogDirsRequest, DescribeLogDirsResponse);
+        $call!(CreatePartitions, create_partitions, CreatePartitionsRequest, CreatePartitionsResponse);
+        $call!(DeleteGroups, delete_groups, DeleteGroupsRequest, DeleteGroupsResponse);
+        $call!(ElectLeaders, elect_leaders, ElectLeadersRequest, ElectLeadersResponse);
+        $call!(
+            IncrementalAlterConfigs,
+            incremental_alter_configs,
+            IncrementalAlterConfigsRequest,
+            IncrementalAlterConfigsResponse
+        );
+        $call!(OffsetDelete, offset_delete, OffsetDeleteRequest, OffsetDeleteResponse);
+        $call!(DescribeCluster, describe_cluster, DescribeClusterRequest, DescribeClusterResponse);
+        $call!(DescribeProducers, describe_producers, DescribeProducersRequest, DescribeProducersResponse);
+        $call!(
+            DescribeTopicPartitions,
+            describe_topic_partitions,
+            DescribeTopicPartitionsRequest,
+            DescribeTopicPartitionsResponse
+        );
     };
 }
 pub(crate) use with_each_api;

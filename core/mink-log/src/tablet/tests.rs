@@ -4,6 +4,8 @@ use crate::{EVICTABLE_IDLE_MS, WINDOW_BATCHES, fold_producers};
 use mink_record::kafka::{BatchBuilder, Codec, ProducerStamp, RecordRef};
 use proptest::prelude::*;
 
+mod lost;
+
 const LIMITS: TabletLimits = TabletLimits {
     batch_bytes_max: 1 << 20,
     producers: ProducerLimits { producers_max: 100, expiry_ms: 2_000 },

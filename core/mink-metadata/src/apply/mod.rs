@@ -141,6 +141,7 @@ impl State {
             Command::CreateDatabase { name } => self.create_database(at, name),
             Command::DropDatabase { name } => self.drop_database(name),
             Command::CreateTable(table) => self.create_table(at, table),
+            Command::AlterTable(change) => self.alter_table(change),
             Command::DropTable { id } => self.drop_table(at, *id),
             Command::Commit { by, source, objects, trim } => self.commit(at, *by, *source, objects, *trim),
             Command::Rewrite { by, replaced, objects } => self.rewrite(at, *by, replaced, objects),

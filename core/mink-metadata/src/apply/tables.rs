@@ -1,4 +1,4 @@
-//! Databases and tables: create and drop, with the rules of names.
+//! Databases and tables: create, change and drop, with the rules of names.
 //!
 //! Lives on: anywhere (pure).
 //! Invariants: K-26 (a dropped id stays dropped), I14 (a dropped table's objects are doomed unless another range needs them).
@@ -11,7 +11,7 @@ use mink_types::{ObjectId, TablePath};
 
 use super::{Judged, Position};
 use crate::state::{Bucket, Database, State, Table};
-use crate::{Answer, Invalid, LimitKind, NewTable, Ranges, Refusal};
+use crate::{Answer, FEATURE_LEVEL_ALTER_TABLE, Invalid, LimitKind, NewTable, Ranges, Refusal, TableChange};
 
 /// Most databases.
 const DATABASES_MAX: usize = 10_000;
@@ -77,12 +77,43 @@ impl State {
             buckets,
         };
         self.index_table(&table);
-        for id in table.bucket_ids() {
-            let (start, end) = (Offset(0), Offset(0));
-            let bucket = Bucket { epoch: BucketEpoch(0), owner: None, start, end, ranges: Ranges::new() };
-            self.buckets.insert(id, bucket);
-        }
+        table.bucket_ids().for_each(|id| self.new_bucket(id));
         Ok(Answer::TableCreated(table.id))
+    }
+
+    pub(super) fn alter_table(&mut self, change: &TableChange) -> Judged {
+        if self.feature_level < FEATURE_LEVEL_ALTER_TABLE {
+            return Err(Refusal::Invalid(Invalid::FeatureLevel));
+        }
+        let TableChange { id, seen, options, buckets_max } = change;
+        let table = self.tables.get(id).ok_or(Refusal::TableNotFound { id: *id })?;
+        if table.options != *seen {
+            return Err(Refusal::TableChanged { id: *id });
+        }
+        if options.format != seen.format || options.buckets < table.buckets {
+            return Err(Refusal::Invalid(Invalid::FixedForTable));
+        }
+        if options.buckets > TABLE_BUCKETS_MAX {
+            return Err(Refusal::Limit { limit: LimitKind::BucketsPerTable, max: TABLE_BUCKETS_MAX.into() });
+        }
+        let added = u64::from(options.buckets - table.buckets);
+        // A change of other options is not held up by a bound that was lowered since.
+        if added > 0 && self.buckets.len() as u64 + added > u64::from(*buckets_max) {
+            return Err(Refusal::Limit { limit: LimitKind::Buckets, max: (*buckets_max).into() });
+        }
+        let before = table.buckets;
+        let changed = Table { options: options.clone(), buckets: options.buckets, ..Table::clone(table) };
+        let new = changed.bucket_ids().skip(usize::try_from(before).unwrap_or(usize::MAX));
+        new.for_each(|id| self.new_bucket(id));
+        self.tables.insert(*id, Arc::new(changed));
+        Ok(Answer::Done)
+    }
+
+    /// A bucket without an owner and without records.
+    fn new_bucket(&mut self, id: BucketId) {
+        let (start, end) = (Offset(0), Offset(0));
+        let bucket = Bucket { epoch: BucketEpoch(0), owner: None, start, end, ranges: Ranges::new() };
+        self.buckets.insert(id, bucket);
     }
 
     pub(super) fn drop_table(&mut self, at: Position, id: TableId) -> Judged {
@@ -95,7 +126,7 @@ impl State {
             if let Some(state) = self.buckets.remove(&bucket) {
                 lost.extend(state.ranges.values().map(|range| range.object));
                 if let Some(owner) = state.owner {
-                    self.indexes.hanging.remove(&(owner, bucket));
+                    self.indexes.unhang(owner, &bucket);
                 }
             }
         }
@@ -126,7 +157,7 @@ impl State {
     /// Puts a bucket in place and notes on whose chain it hangs.
     pub(crate) fn set_bucket(&mut self, id: BucketId, bucket: Bucket) {
         if let Some(owner) = bucket.owner {
-            self.indexes.hanging.insert((owner, id));
+            self.indexes.hang(owner, id);
         }
         self.buckets.insert(id, bucket);
     }
@@ -138,10 +169,10 @@ impl State {
         };
         let before = std::mem::replace(&mut bucket.owner, owner);
         if let Some(before) = before {
-            self.indexes.hanging.remove(&(before, id));
+            self.indexes.unhang(before, &id);
         }
         if let Some(owner) = owner {
-            self.indexes.hanging.insert((owner, id));
+            self.indexes.hang(owner, id);
         }
     }
 

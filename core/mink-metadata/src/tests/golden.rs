@@ -153,6 +153,33 @@ fn golden_rows_and_snapshot_of_level_3_are_written_and_read_as_ever() {
     assert_eq!((restored.doomed().count(), restored.objects().count()), (1, 1));
 }
 
+/// What level 4 has brought: tables that change, and a change that came too late.
+fn history_of_level_4() -> Log {
+    let mut log = Log::new();
+    log.done(Command::CreateDatabase { name: database("kafka") });
+    for level in [2, 3, 4] {
+        log.done(Command::RaiseFeatureLevel { level });
+    }
+    log.done(Command::Register(Registration { feature_level_max: 4, ..registration(1) }));
+    let one = Incarnation(log.state.witness().index.0);
+    let table = log.create("kafka.orders", 1);
+    let seen = new_table("kafka.orders", 1).options;
+    let options = TableOptions { buckets: 3, log_ttl_ms: Some(5), ..seen.clone() };
+    let change = crate::TableChange { id: table, seen, options, buckets_max: 10 };
+    log.done(Command::AlterTable(change.clone()));
+    let late = log.run(Command::AlterTable(change));
+    assert!(late.into_result().is_err());
+    log.open(one, &[(bucket(table, 0), 0), (bucket(table, 2), 0)], None);
+    log
+}
+
+#[test]
+fn golden_rows_and_snapshot_of_level_4_are_written_and_read_as_ever() {
+    let log = history_of_level_4();
+    let restored = golden_log(&log, "level4");
+    assert_eq!(restored.bucket_count(), 3);
+}
+
 /// The log's rows and its snapshot against those kept, and the state restored from the latter.
 fn golden_log(log: &Log, name: &str) -> State {
     let mut bytes = Vec::new();

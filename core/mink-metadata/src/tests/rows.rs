@@ -171,6 +171,12 @@ fn every_command_survives_its_encoding() {
         Command::CreateDatabase { name: database("x") },
         Command::DropDatabase { name: database("x") },
         Command::CreateTable(new_table("kafka.a.b", 0)),
+        Command::AlterTable(crate::TableChange {
+            id: TableId(0),
+            seen: new_table("kafka.a.b", 0).options,
+            options: new_table("kafka.a.b", 7).options,
+            buckets_max: u32::MAX,
+        }),
         Command::DropTable { id: TableId(0) },
         commit(by, Incarnation(0), &[adopted, stream(chain, 0, &[])], Some(0)),
         commit(by, by, &[], None),

@@ -29,7 +29,7 @@ pub(crate) struct Envelope {
     session: Vec<u8>,
     #[prost(uint64, tag = "2")]
     counter: u64,
-    #[prost(oneof = "Kind", tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19")]
+    #[prost(oneof = "Kind", tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20")]
     kind: Option<Kind>,
 }
 
@@ -71,6 +71,9 @@ enum Kind {
     /// Feature level 3.
     #[prost(message, tag = "19")]
     ForgetProducers(At),
+    /// Feature level 4.
+    #[prost(message, tag = "20")]
+    AlterTable(AlterTable),
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -120,6 +123,18 @@ struct CreateTable {
     #[prost(string, tag = "4")]
     kafka_database: String,
     #[prost(uint32, tag = "5")]
+    buckets_max: u32,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct AlterTable {
+    #[prost(uint64, tag = "1")]
+    id: u64,
+    #[prost(message, optional, tag = "2")]
+    seen: Option<Options>,
+    #[prost(message, optional, tag = "3")]
+    options: Option<Options>,
+    #[prost(uint32, tag = "4")]
     buckets_max: u32,
 }
 
@@ -255,6 +270,12 @@ fn kind(command: &Command) -> Kind {
         Command::CreateDatabase { name } => Kind::CreateDatabase(name.as_str().into()),
         Command::DropDatabase { name } => Kind::DropDatabase(name.as_str().into()),
         Command::CreateTable(table) => Kind::CreateTable(table.into()),
+        Command::AlterTable(change) => Kind::AlterTable(AlterTable {
+            id: change.id.0,
+            seen: Some((&change.seen).into()),
+            options: Some((&change.options).into()),
+            buckets_max: change.buckets_max,
+        }),
         Command::DropTable { id } => Kind::DropTable(id.0),
         Command::Commit { by, source, objects, trim } => Kind::Commit(Commit {
             by: by.0,
@@ -315,6 +336,12 @@ pub(crate) fn command(wire: Envelope) -> Result<(RequestId, Command), WireError>
         Kind::CreateDatabase(name) => Command::CreateDatabase { name: database_name(&name)? },
         Kind::DropDatabase(name) => Command::DropDatabase { name: database_name(&name)? },
         Kind::CreateTable(table) => Command::CreateTable(table.try_into()?),
+        Kind::AlterTable(change) => Command::AlterTable(crate::TableChange {
+            id: TableId(change.id),
+            seen: needed(change.seen, "a change without the options seen")?.try_into()?,
+            options: needed(change.options, "a change without options")?.try_into()?,
+            buckets_max: change.buckets_max,
+        }),
         Kind::DropTable(id) => Command::DropTable { id: TableId(id) },
         Kind::Commit(commit) => Command::Commit {
             by: Incarnation(commit.by),

@@ -29,7 +29,7 @@ pub(super) async fn delete_records(call: &Call<'_>, request: DeleteRecordsReques
     let mut asked: Vec<(BucketId, DeleteUpTo)> = Vec::new();
     let mut judged: Vec<Vec<Result<(), ErrorCode>>> = Vec::with_capacity(request.topics.len());
     for topic in &request.topics {
-        let table = state.topic(&call.node.config.kafka_database, topic.name.as_str());
+        let table = topic::named(&state, &call.node.config.kafka_database, topic.name.as_str());
         let partitions = topic.partitions.iter().map(|partition| {
             let bucket = table.and_then(|table| topic::bucket(table, partition.partition_index));
             let bucket = bucket.ok_or(ErrorCode::UnknownTopicOrPartition)?;

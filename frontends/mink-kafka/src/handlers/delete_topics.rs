@@ -4,12 +4,12 @@
 //! Invariants: K-26: what is dropped is the table that the name meant when the request was read, by its id.
 use super::{Call, TOPICS_PER_REQUEST_MAX};
 use crate::error_code;
-use crate::topic::Refusal;
+use crate::topic::{self, Refusal};
 use mink_kafka_wire::messages::delete_topics::{
     DeletableTopicResult, DeleteTopicState, DeleteTopicsRequest, DeleteTopicsResponse,
 };
 use mink_kafka_wire::{ErrorCode, KafkaString, Uuid};
-use mink_types::{TableId, TableUuid};
+use mink_types::TableId;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
@@ -63,8 +63,8 @@ fn resolve(call: &Call<'_>, at: usize, asked: DeleteTopicState) -> Meant {
         return refuse(asked.name, asked.topic_id, ErrorCode::PolicyViolation, &why);
     }
     let table = match (&asked.name, asked.topic_id.is_zero()) {
-        (Some(name), true) => state.topic(database, name.as_str()),
-        (None, false) => state.table_by_uuid(&TableUuid(asked.topic_id.0)),
+        (Some(name), true) => topic::named(&state, database, name.as_str()),
+        (None, false) => topic::by_id(&state, asked.topic_id),
         (Some(_), false) | (None, true) => {
             let why = "name the topic by name or by id, not both";
             return refuse(asked.name, asked.topic_id, ErrorCode::InvalidRequest, why);

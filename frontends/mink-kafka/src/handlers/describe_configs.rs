@@ -4,13 +4,13 @@
 //! Invariants: a resource is described once per answer, however often a request names it (I20); nothing secret is among them.
 use super::Call;
 use crate::node::Node;
-use crate::topic::Refusal;
+use crate::topic::{self, Refusal};
 use mink_kafka_wire::messages::describe_configs::{
     DescribeConfigsRequest, DescribeConfigsResource, DescribeConfigsResourceResult, DescribeConfigsResponse,
     DescribeConfigsResult, DescribeConfigsSynonym,
 };
 use mink_kafka_wire::{ErrorCode, KafkaString};
-use mink_types::{Limits, TableOptions};
+use mink_types::{Limits, TableName, TableOptions};
 use std::collections::BTreeSet;
 
 const TOPIC: i8 = 2;
@@ -46,7 +46,7 @@ pub(super) struct Topic<'a> {
 }
 
 /// Kafka's topic configurations that have one value in Mink, with the value by which Kafka says so.
-const FIXED: [(&str, &str, i8); 16] = [
+const FIXED: [(&str, &str, i8); 25] = [
     ("cleanup.policy", "delete", LIST),
     ("compression.type", "producer", STRING),
     ("delete.retention.ms", "86400000", LONG),
@@ -54,14 +54,23 @@ const FIXED: [(&str, &str, i8); 16] = [
     // Each acked record is durable.
     ("flush.messages", "1", LONG),
     ("flush.ms", "0", LONG),
+    ("follower.replication.throttled.replicas", "", LIST),
     ("index.interval.bytes", "4096", INT),
+    ("leader.replication.throttled.replicas", "", LIST),
+    ("local.retention.bytes", "-2", LONG),
+    ("local.retention.ms", "-2", LONG),
     ("max.compaction.lag.ms", "9223372036854775807", LONG),
+    ("message.timestamp.after.max.ms", "9223372036854775807", LONG),
+    ("message.timestamp.before.max.ms", "9223372036854775807", LONG),
     ("message.timestamp.type", "CreateTime", STRING),
     ("min.cleanable.dirty.ratio", "0.5", DOUBLE),
     ("min.compaction.lag.ms", "0", LONG),
     ("min.insync.replicas", "1", INT),
     ("preallocate", "false", BOOLEAN),
+    ("remote.storage.enable", "false", BOOLEAN),
     ("segment.bytes", "1073741824", INT),
+    ("segment.index.bytes", "10485760", INT),
+    ("segment.jitter.ms", "0", LONG),
     ("segment.ms", "604800000", LONG),
     ("unclean.leader.election.enable", "false", BOOLEAN),
 ];
@@ -178,9 +187,12 @@ fn configs(node: &Node, resource: &DescribeConfigsResource) -> Result<Vec<Config
     match resource.resource_type {
         TOPIC => {
             let state = node.admin.state();
-            let table = state
-                .topic(&node.config.kafka_database, name)
-                .ok_or_else(|| Refusal::new(ErrorCode::UnknownTopicOrPartition, "there is no such topic"))?;
+            let Some(table) = topic::named(&state, &node.config.kafka_database, name) else {
+                return Err(match TableName::new(name) {
+                    Ok(_) => Refusal::new(ErrorCode::UnknownTopicOrPartition, "there is no such topic"),
+                    Err(error) => Refusal::new(ErrorCode::InvalidTopicException, error.to_string()),
+                });
+            };
             Ok(topic_configs(&Topic { options: &table.options, limits: &node.config.limits }))
         }
         // An empty name means the defaults of all brokers, of which none is set dynamically.
@@ -202,8 +214,9 @@ fn describe(
     configs: Vec<Config>,
     include_synonyms: bool,
 ) -> DescribeConfigsResult {
-    let wanted: Option<BTreeSet<KafkaString>> =
-        resource.configuration_keys.map(|keys| keys.into_iter().collect());
+    // An empty list means all, too.
+    let keys = resource.configuration_keys.filter(|keys| !keys.is_empty());
+    let wanted: Option<BTreeSet<KafkaString>> = keys.map(|keys| keys.into_iter().collect());
     let configs = configs
         .into_iter()
         .filter(|config| wanted.as_ref().is_none_or(|wanted| wanted.contains(config.name)))

@@ -2,16 +2,21 @@
 //!
 //! Lives on: the service runtime.
 //! Invariants: I3 (only what a bucket shows below its high watermark), I20 (an answer's memory is held by a permit until the
-//! client has taken it, a batch beyond it too), P-18 and P-25 (whole batches, partitions in the order asked, one batch
-//! for the request and not for each partition: both kept by the log source). There are no sessions: the id is always 0.
+//! client has taken it, a batch beyond it too), P-18 and P-25 (whole batches, partitions in the order asked, or of the session, one
+//! batch for the request and not for each partition: both kept by the log source).
 use super::{Call, encode};
 use crate::connection::{Answer, AnswerMemory, Answering, later};
+use crate::fetch_sessions::{Asking, FetchContext, Told, Wanted};
+use crate::leaders::Leaders;
 use crate::node::Node;
+use crate::topic::TopicRef;
 use crate::{error_code, topic};
+use mink_api::Broker;
 use mink_kafka_wire::messages::fetch::{
-    FetchPartition, FetchRequest, FetchResponse, FetchableTopicResponse, PartitionData,
+    FetchPartition, FetchRequest, FetchResponse, FetchableTopicResponse, LeaderIdAndEpoch, NodeEndpoint,
+    PartitionData,
 };
-use mink_kafka_wire::{ErrorCode, KafkaString, Records};
+use mink_kafka_wire::{ErrorCode, Records};
 use mink_metadata::Table;
 use mink_router::{BytePermits, Read, ReadAnswer, ReadError, ReadsAnswer, WatchedOffset};
 use mink_types::Offset;
@@ -31,12 +36,20 @@ const READ_COMMITTED: i8 = 1;
 /// Replica id of a consumer, and of a debugging tool; others would be brokers.
 const CONSUMER: i32 = -1;
 const DEBUGGING: i32 = -2;
-/// Session epochs that ask for a full answer.
-const FULL: [i32; 2] = [-1, 0];
+/// First version that has an error code, and sessions.
+const SESSIONS_FROM: i16 = 7;
+/// First version that names topics by id.
+const BY_ID_FROM: i16 = 13;
+/// First version in which a replica says who it is in a struct of its own.
+const REPLICA_STATE_FROM: i16 = 15;
+/// First version whose clients are told where else to go.
+const LEADERS_FROM: i16 = 16;
 
 /// A request, resolved.
 struct Asked {
-    topics: Vec<(KafkaString, Vec<(i32, Place)>)>,
+    context: FetchContext,
+    /// Partitions in the order of the answer.
+    partitions: Vec<(TopicRef, i32, Place)>,
     reads: Vec<Read>,
     bytes_max: u32,
     bytes_min: usize,
@@ -52,22 +65,25 @@ enum Place {
 }
 
 pub(super) fn fetch(call: &Call<'_>, request: FetchRequest) -> Answering {
-    if let Err(code) = judge(&request) {
-        return call.answer(&FetchResponse {
-            error_code: code.code(),
-            responses: refuse_all(call.version, request, code),
-            ..FetchResponse::default()
-        });
+    if let Err(code) = judge(call.version, &request) {
+        return refuse(call, request, code);
     }
     let node = Arc::clone(call.node);
-    let asked = resolve(&node, request);
+    let limits = Limits::of(&node, &request);
+    let (context, wanted) = match begin(call, request) {
+        Ok(begun) => begun,
+        Err(code) => {
+            return call.answer(&FetchResponse { error_code: code.code(), ..FetchResponse::default() });
+        }
+    };
+    let asked = resolve(&node, context, wanted, limits);
     let (version, correlation, ends) = (call.version, call.correlation, call.ends.clone());
     let share = call.answers.clone();
     later(async move {
         let mut ends = ends;
         match read(&node, &share, &asked, &mut ends).await {
             Some((answers, memory)) => {
-                let response = respond(&node, asked, answers);
+                let response = respond(&node, version, asked, answers);
                 match encode(version, correlation, &response) {
                     Answer::Send { frame, .. } => Answer::Send { frame, memory: Some(memory) },
                     other => other,
@@ -79,76 +95,103 @@ pub(super) fn fetch(call: &Call<'_>, request: FetchRequest) -> Answering {
     })
 }
 
-fn judge(request: &FetchRequest) -> Result<(), ErrorCode> {
-    if request.replica_id != CONSUMER && request.replica_id != DEBUGGING {
-        return Err(ErrorCode::InvalidRequest);
-    }
-    if !FULL.contains(&request.session_epoch) {
-        return Err(ErrorCode::FetchSessionIdNotFound);
-    }
-    Ok(())
+fn judge(version: i16, request: &FetchRequest) -> Result<(), ErrorCode> {
+    let replica =
+        if version >= REPLICA_STATE_FROM { request.replica_state.replica_id } else { request.replica_id };
+    if replica == CONSUMER || replica == DEBUGGING { Ok(()) } else { Err(ErrorCode::InvalidRequest) }
 }
 
-/// Before version 7 a request as a whole has no error code.
-fn refuse_all(version: i16, request: FetchRequest, code: ErrorCode) -> Vec<FetchableTopicResponse> {
-    if version >= 7 {
-        return Vec::new();
+/// Refuses a request as a whole. Before sessions it has no error code of its own.
+fn refuse(call: &Call<'_>, request: FetchRequest, code: ErrorCode) -> Answering {
+    if call.version >= SESSIONS_FROM {
+        return call.answer(&FetchResponse { error_code: code.code(), ..FetchResponse::default() });
     }
     let topics = request.topics.into_iter();
-    topics
-        .map(|topic| FetchableTopicResponse {
-            topic: topic.topic,
-            partitions: topic
-                .partitions
-                .iter()
-                .map(|partition| refused(partition.partition, code, false))
-                .collect(),
-            ..FetchableTopicResponse::default()
-        })
-        .collect()
+    let responses = topics.map(|topic| FetchableTopicResponse {
+        topic: topic.topic,
+        partitions: topic
+            .partitions
+            .iter()
+            .map(|partition| refused(partition.partition, code, false))
+            .collect(),
+        ..FetchableTopicResponse::default()
+    });
+    call.answer(&FetchResponse { responses: responses.collect(), ..FetchResponse::default() })
 }
 
-fn resolve(node: &Node, request: FetchRequest) -> Asked {
-    let state = node.admin.state();
-    let mut reads = Vec::new();
-    let topics = request.topics.into_iter().map(|asked| {
-        let table = state.topic(&node.config.kafka_database, asked.topic.as_str());
-        let places = asked.partitions.iter().map(|partition| {
-            let place = match read_of(table, partition) {
-                Ok(read) => {
-                    reads.push(read);
-                    Place::Read(reads.len() - 1)
-                }
-                Err(code) => Place::Refused(code),
-            };
-            (partition.partition, place)
-        });
-        (asked.topic, places.collect())
-    });
-    let topics = topics.collect();
-    let budget = node.config.answer_permits.total_bytes() / ANSWER_PART;
-    let bytes_max = u32::try_from(request.max_bytes)
-        .unwrap_or(0)
-        .min(node.config.limits.fetch_bytes_max)
-        .min(u32::try_from(budget).unwrap_or(u32::MAX));
-    let wait = Duration::from_millis(u64::try_from(request.max_wait_ms).unwrap_or(0)).min(WAIT_MAX);
-    Asked {
-        topics,
-        reads,
-        bytes_max,
-        // More than may be sent will never be there.
-        bytes_min: usize::try_from(request.min_bytes)
+/// The partitions that are to be fetched: those of the request, or of its session.
+fn begin(call: &Call<'_>, request: FetchRequest) -> Result<(FetchContext, Vec<Wanted>), ErrorCode> {
+    let node = call.node;
+    let asking = Asking {
+        by_id: call.version >= BY_ID_FROM,
+        session_id: request.session_id,
+        session_epoch: request.session_epoch,
+        topics: request.topics,
+        forgotten: request.forgotten_topics_data,
+    };
+    let begun = node.sessions.begin(asking, || node.service.random_u64());
+    if request.session_epoch <= 0 || begun.is_err() {
+        node.counters.fetch_sessions(node.sessions.counts());
+    }
+    begun
+}
+
+/// What a request as a whole allows.
+#[derive(Clone, Copy)]
+struct Limits {
+    bytes_max: u32,
+    bytes_min: usize,
+    deadline: Instant,
+    read_committed: bool,
+}
+
+impl Limits {
+    fn of(node: &Node, request: &FetchRequest) -> Limits {
+        let budget = node.config.answer_permits.total_bytes() / ANSWER_PART;
+        let bytes_max = u32::try_from(request.max_bytes)
             .unwrap_or(0)
-            .min(usize::try_from(bytes_max).unwrap_or(usize::MAX)),
-        deadline: Instant::now() + wait,
-        read_committed: request.isolation_level == READ_COMMITTED,
+            .min(node.config.limits.fetch_bytes_max)
+            .min(u32::try_from(budget).unwrap_or(u32::MAX));
+        let wait = Duration::from_millis(u64::try_from(request.max_wait_ms).unwrap_or(0)).min(WAIT_MAX);
+        Limits {
+            bytes_max,
+            // More than may be sent will never be there.
+            bytes_min: usize::try_from(request.min_bytes)
+                .unwrap_or(0)
+                .min(usize::try_from(bytes_max).unwrap_or(usize::MAX)),
+            deadline: Instant::now() + wait,
+            read_committed: request.isolation_level == READ_COMMITTED,
+        }
     }
 }
 
-fn read_of(table: Option<&Table>, partition: &FetchPartition) -> Result<Read, ErrorCode> {
-    let bucket = table
-        .and_then(|table| topic::bucket(table, partition.partition))
-        .ok_or(ErrorCode::UnknownTopicOrPartition)?;
+fn resolve(node: &Node, context: FetchContext, wanted: Vec<Wanted>, limits: Limits) -> Asked {
+    let state = node.admin.state();
+    let mut reads = Vec::with_capacity(wanted.len());
+    let mut partitions = Vec::with_capacity(wanted.len());
+    // Neighbours mostly belong to one topic.
+    let mut last: Option<(TopicRef, Result<&Table, ErrorCode>)> = None;
+    for Wanted { topic, partition } in wanted {
+        let table = match &last {
+            Some((known, table)) if *known == topic => *table,
+            _ => topic.table(&state, &node.config.kafka_database),
+        };
+        let place = match table.and_then(|table| read_of(table, &partition)) {
+            Ok(read) => {
+                reads.push(read);
+                Place::Read(reads.len() - 1)
+            }
+            Err(code) => Place::Refused(code),
+        };
+        partitions.push((topic.clone(), partition.partition, place));
+        last = Some((topic, table));
+    }
+    let Limits { bytes_max, bytes_min, deadline, read_committed } = limits;
+    Asked { context, partitions, reads, bytes_max, bytes_min, deadline, read_committed }
+}
+
+fn read_of(table: &Table, partition: &FetchPartition) -> Result<Read, ErrorCode> {
+    let bucket = topic::bucket(table, partition.partition).ok_or(ErrorCode::UnknownTopicOrPartition)?;
     Ok(Read {
         bucket,
         from: Offset::from_kafka(partition.fetch_offset).ok_or(ErrorCode::OffsetOutOfRange)?,
@@ -165,11 +208,7 @@ async fn read(
     asked: &Asked,
     ends: &mut watch::Receiver<bool>,
 ) -> Option<(ReadsAnswer, AnswerMemory)> {
-    let refused = asked
-        .topics
-        .iter()
-        .flat_map(|(_, places)| places)
-        .any(|(_, place)| matches!(place, Place::Refused(_)));
+    let refused = asked.partitions.iter().any(|(_, _, place)| matches!(place, Place::Refused(_)));
     let mut most =
         asked.reads.iter().fold(0_u32, |sum, read| sum.saturating_add(read.bytes_max)).min(asked.bytes_max);
     let mut grown = false;
@@ -239,10 +278,13 @@ async fn wait(node: &Node, watched: Vec<WatchedOffset>, deadline: Instant, ends:
     }
 }
 
-fn respond(node: &Node, asked: Asked, answers: ReadsAnswer) -> FetchResponse {
-    let read_committed = asked.read_committed;
+fn respond(node: &Node, version: i16, asked: Asked, answers: ReadsAnswer) -> FetchResponse {
+    let Asked { context, partitions, read_committed, .. } = asked;
     let mut answers: Vec<Option<Result<ReadAnswer, ReadError>>> = answers.into_iter().map(Some).collect();
-    let mut partition = |(index, place): (i32, Place)| {
+    let mut leaders = Leaders::new(node);
+    let mut responses: Vec<FetchableTopicResponse> = Vec::new();
+    let mut current: Option<TopicRef> = None;
+    for (topic, index, place) in partitions {
         let answer = match place {
             Place::Refused(code) => Err(code),
             Place::Read(at) => match answers.get_mut(at).and_then(Option::take) {
@@ -254,7 +296,10 @@ fn respond(node: &Node, asked: Asked, answers: ReadsAnswer) -> FetchResponse {
                 None => Err(ErrorCode::UnknownServerError),
             },
         };
-        match answer {
+        if !tell(&context, &topic, index, &answer) {
+            continue;
+        }
+        let mut data = match answer {
             Ok(answer) => {
                 node.counters.fetched(answer.bytes());
                 found(index, answer, read_committed)
@@ -263,14 +308,42 @@ fn respond(node: &Node, asked: Asked, answers: ReadsAnswer) -> FetchResponse {
                 node.counters.partition_error();
                 refused(index, code, read_committed)
             }
+        };
+        if version >= LEADERS_FROM {
+            let code = ErrorCode::from_code(data.error_code).unwrap_or(ErrorCode::None);
+            if let Some(leader) = leaders.instead(code, &topic, index) {
+                data.current_leader = LeaderIdAndEpoch { leader_id: leader.id, leader_epoch: leader.epoch };
+            }
         }
-    };
-    let responses = asked.topics.into_iter().map(|(topic, places)| FetchableTopicResponse {
-        topic,
-        partitions: places.into_iter().map(&mut partition).collect(),
-        ..FetchableTopicResponse::default()
+        if let Some(last) = responses.last_mut().filter(|_| current.as_ref() == Some(&topic)) {
+            last.partitions.push(data);
+        } else {
+            current = Some(topic.clone());
+            let (topic, topic_id) = topic.into_parts();
+            responses.push(FetchableTopicResponse { topic, topic_id, partitions: vec![data] });
+        }
+    }
+    let node_endpoints = leaders.endpoints().map(endpoint).collect();
+    FetchResponse { session_id: context.session_id(), responses, node_endpoints, ..FetchResponse::default() }
+}
+
+/// Notes in the session what a partition is answered; false if the answer needs not name it.
+fn tell(
+    context: &FetchContext,
+    topic: &TopicRef,
+    index: i32,
+    answer: &Result<ReadAnswer, ErrorCode>,
+) -> bool {
+    let told = answer.as_ref().ok().map(|answer| Told {
+        high_watermark: answer.high_watermark.kafka(),
+        log_start: answer.log_start.kafka(),
     });
-    FetchResponse { responses: responses.collect(), ..FetchResponse::default() }
+    let has_records = answer.as_ref().is_ok_and(|answer| !answer.batches.is_empty());
+    context.answers(topic, index, told, has_records)
+}
+
+fn endpoint((node_id, broker): (i32, &Broker)) -> NodeEndpoint {
+    NodeEndpoint { node_id, host: broker.host.as_str().into(), port: i32::from(broker.port), rack: None }
 }
 
 fn found(partition_index: i32, answer: ReadAnswer, read_committed: bool) -> PartitionData {

@@ -1,32 +1,49 @@
-//! FindCoordinator: this node for any group; transactions are refused here, at the first step that a client takes.
+//! FindCoordinator: which node has a group; transactions are refused here, at the first step that a client takes.
 //!
-//! Lives on: anywhere (pure).
+//! Lives on: the service runtime.
 //! Invariants: never a retriable code for a transaction, on which clients would ask for ever.
 use super::Call;
+use super::group_names::{GROUPS_PER_REQUEST_MAX, group};
+use crate::error_code;
 use crate::node::broker_id;
 use crate::topic::Refusal;
+use futures::stream::{self, StreamExt};
 use mink_api::Broker;
+use mink_group::GroupError;
 use mink_kafka_wire::messages::find_coordinator::{
     Coordinator, FindCoordinatorRequest, FindCoordinatorResponse,
 };
 use mink_kafka_wire::{ErrorCode, KafkaString};
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
 
 const GROUP: i8 = 0;
 const TRANSACTION: i8 = 1;
 
-/// Keys answered in one request; the rest must ask again.
-const KEYS_MAX: usize = 10_000;
+/// First version that asks for several keys.
+const BATCHED_FROM: i16 = 4;
 
-pub(super) fn find_coordinator(call: &Call<'_>, request: FindCoordinatorRequest) -> FindCoordinatorResponse {
-    let found = find(call.node.broker(), request.key_type);
-    if call.version >= 4 {
-        let keys = request.coordinator_keys.into_iter().take(KEYS_MAX);
-        return FindCoordinatorResponse {
-            coordinators: keys.map(|key| coordinator(key, &found)).collect(),
-            ..FindCoordinatorResponse::default()
-        };
+/// Keys of one request that are looked up at once.
+const LOOKUPS_AT_ONCE: usize = 16;
+/// Longest time that a request's searches take: clients ask again.
+const TIME_MAX: Duration = Duration::from_secs(8);
+
+pub(super) async fn find_coordinator(
+    call: &Call<'_>,
+    request: FindCoordinatorRequest,
+) -> FindCoordinatorResponse {
+    let (key_type, deadline) = (request.key_type, Instant::now() + TIME_MAX);
+    if call.version >= BATCHED_FROM {
+        let keys = request.coordinator_keys.into_iter().take(GROUPS_PER_REQUEST_MAX);
+        let lookups = keys.map(|key| async move {
+            let found = find(call, key_type, &key, deadline).await;
+            coordinator(key, found)
+        });
+        let coordinators = stream::iter(lookups).buffered(LOOKUPS_AT_ONCE).collect().await;
+        return FindCoordinatorResponse { coordinators, ..FindCoordinatorResponse::default() };
     }
-    let Coordinator { node_id, host, port, error_code, error_message, .. } = coordinator(request.key, &found);
+    let found = find(call, key_type, &request.key, deadline).await;
+    let Coordinator { node_id, host, port, error_code, error_message, .. } = coordinator(request.key, found);
     FindCoordinatorResponse {
         error_code,
         error_message,
@@ -37,14 +54,19 @@ pub(super) fn find_coordinator(call: &Call<'_>, request: FindCoordinatorRequest)
     }
 }
 
-fn find(own: Option<Broker>, key_type: i8) -> Result<Broker, Refusal> {
+async fn find(
+    call: &Call<'_>,
+    key_type: i8,
+    key: &KafkaString,
+    deadline: Instant,
+) -> Result<Broker, Refusal> {
     match key_type {
-        GROUP => own.ok_or_else(|| {
-            Refusal::new(
-                ErrorCode::CoordinatorNotAvailable,
-                "this node does not take clients now; ask another",
-            )
-        }),
+        GROUP => {
+            let refuse = |error: GroupError| Refusal::new(error_code::of_group(error), error.to_string());
+            let id = group(key).map_err(refuse)?;
+            let found = timeout_at(deadline, call.node.groups.coordinator(&id)).await;
+            found.unwrap_or(Err(GroupError::CoordinatorNotAvailable)).map_err(refuse)
+        }
         TRANSACTION => Err(Refusal::new(
             ErrorCode::InvalidRequest,
             "transactions are not supported; use an idempotent producer without transactional.id",
@@ -56,12 +78,12 @@ fn find(own: Option<Broker>, key_type: i8) -> Result<Broker, Refusal> {
     }
 }
 
-fn coordinator(key: KafkaString, found: &Result<Broker, Refusal>) -> Coordinator {
+fn coordinator(key: KafkaString, found: Result<Broker, Refusal>) -> Coordinator {
     match found {
         Ok(broker) => Coordinator {
             key,
             node_id: broker_id(broker.node),
-            host: broker.host.as_str().into(),
+            host: broker.host.into(),
             port: i32::from(broker.port),
             error_code: ErrorCode::None.code(),
             error_message: None,
@@ -72,7 +94,7 @@ fn coordinator(key: KafkaString, found: &Result<Broker, Refusal>) -> Coordinator
             host: KafkaString::default(),
             port: -1,
             error_code: refusal.code.code(),
-            error_message: Some(refusal.why.as_str().into()),
+            error_message: Some(refusal.why.into()),
         },
     }
 }

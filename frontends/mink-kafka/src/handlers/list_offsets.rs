@@ -14,6 +14,8 @@ use mink_metadata::State;
 use mink_router::Position;
 use mink_types::{BucketId, Timestamp};
 use std::collections::BTreeSet;
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
 
 /// Partitions of one request that are looked up at once.
 const LOOKUPS_AT_ONCE: usize = 16;
@@ -21,15 +23,32 @@ const LOOKUPS_AT_ONCE: usize = 16;
 const LATEST: i64 = -1;
 const EARLIEST: i64 = -2;
 const MAX_TIMESTAMP: i64 = -3;
-/// First version that knows [`MAX_TIMESTAMP`].
+const EARLIEST_LOCAL: i64 = -4;
+const LATEST_TIERED: i64 = -5;
+const EARLIEST_PENDING_UPLOAD: i64 = -6;
+
+/// First versions that know them.
 const MAX_TIMESTAMP_FROM: i16 = 7;
+const EARLIEST_LOCAL_FROM: i16 = 8;
+const LATEST_TIERED_FROM: i16 = 9;
+const EARLIEST_PENDING_UPLOAD_FROM: i16 = 11;
+
+/// First version that says how long the client waits.
+const TIMEOUT_FROM: i16 = 10;
+/// Longest time that a request's searches take, whatever the client's.
+const TIME_MAX: Duration = Duration::from_mins(5);
 
 pub(super) async fn list_offsets(call: &Call<'_>, request: ListOffsetsRequest) -> ListOffsetsResponse {
     let state = call.node.admin.state();
+    let time = match u64::try_from(request.timeout_ms) {
+        Ok(time) if call.version >= TIMEOUT_FROM && time > 0 => Duration::from_millis(time).min(TIME_MAX),
+        _ => TIME_MAX,
+    };
+    let deadline = Instant::now() + time;
     let mut seen = BTreeSet::new();
     let mut topics = Vec::with_capacity(request.topics.len());
     for asked in request.topics {
-        topics.push(topic(call, &state, &mut seen, asked).await);
+        topics.push(topic(call, &state, &mut seen, asked, deadline).await);
     }
     ListOffsetsResponse { topics, ..ListOffsetsResponse::default() }
 }
@@ -39,8 +58,9 @@ async fn topic(
     state: &State,
     seen: &mut BTreeSet<BucketId>,
     asked: ListOffsetsTopic,
+    deadline: Instant,
 ) -> ListOffsetsTopicResponse {
-    let table = state.topic(&call.node.config.kafka_database, asked.name.as_str());
+    let table = topic::named(state, &call.node.config.kafka_database, asked.name.as_str());
     let lookups: Vec<_> = asked
         .partitions
         .iter()
@@ -55,19 +75,31 @@ async fn topic(
             Ok((bucket, position(partition.timestamp, call.version)?))
         })
         .zip(&asked.partitions)
-        .map(|(judged, partition)| locate(call.node, call.version, judged, partition))
+        .map(|(judged, partition)| locate(call.node, call.version, judged, partition, deadline))
         .collect();
     let partitions = stream::iter(lookups).buffered(LOOKUPS_AT_ONCE).collect().await;
     ListOffsetsTopicResponse { name: asked.name, partitions }
 }
 
+/// What is looked for, and whether there is such a thing at all.
+#[derive(Clone, Copy)]
+enum Sought {
+    At(Position),
+    /// Something of another tier of storage than the log's own, which there is none of.
+    Nothing,
+}
+
 /// What a timestamp asks for. Later versions know more negative ones; Kafka refuses those it does not know in this way.
-fn position(timestamp: i64, version: i16) -> Result<Position, ErrorCode> {
+fn position(timestamp: i64, version: i16) -> Result<Sought, ErrorCode> {
     match timestamp {
-        LATEST => Ok(Position::Latest),
-        EARLIEST => Ok(Position::Earliest),
-        MAX_TIMESTAMP if version >= MAX_TIMESTAMP_FROM => Ok(Position::MaxTimestamp),
-        0.. => Ok(Position::at_or_after(Timestamp(timestamp))),
+        LATEST => Ok(Sought::At(Position::Latest)),
+        EARLIEST => Ok(Sought::At(Position::Earliest)),
+        MAX_TIMESTAMP if version >= MAX_TIMESTAMP_FROM => Ok(Sought::At(Position::MaxTimestamp)),
+        // All of a log is in one place.
+        EARLIEST_LOCAL if version >= EARLIEST_LOCAL_FROM => Ok(Sought::At(Position::Earliest)),
+        LATEST_TIERED if version >= LATEST_TIERED_FROM => Ok(Sought::Nothing),
+        EARLIEST_PENDING_UPLOAD if version >= EARLIEST_PENDING_UPLOAD_FROM => Ok(Sought::Nothing),
+        0.. => Ok(Sought::At(Position::at_or_after(Timestamp(timestamp)))),
         _ => Err(ErrorCode::UnsupportedVersion),
     }
 }
@@ -75,15 +107,28 @@ fn position(timestamp: i64, version: i16) -> Result<Position, ErrorCode> {
 async fn locate(
     node: &Node,
     version: i16,
-    judged: Result<(BucketId, Position), ErrorCode>,
+    judged: Result<(BucketId, Sought), ErrorCode>,
     partition: &ListOffsetsPartition,
+    deadline: Instant,
 ) -> ListOffsetsPartitionResponse {
     let leader_epoch = (partition.current_leader_epoch >= 0).then_some(partition.current_leader_epoch);
     let found = match judged {
-        Ok((bucket, position)) => node.source.locate(bucket, position, leader_epoch).await.map_err(|error| {
-            tracing::debug!(%error, "offset not found");
-            error_code::of_locate(&error, version)
-        }),
+        Ok((bucket, sought)) => {
+            let position = match sought {
+                Sought::At(position) => position,
+                // The node is asked all the same: another may be the leader.
+                Sought::Nothing => Position::Earliest,
+            };
+            match timeout_at(deadline, node.source.locate(bucket, position, leader_epoch)).await {
+                Ok(Ok(_)) if matches!(sought, Sought::Nothing) => Ok(None),
+                Ok(Ok(found)) => Ok(Some(found)),
+                Ok(Err(error)) => {
+                    tracing::debug!(%error, "offset not found");
+                    Err(error_code::of_locate(&error, version))
+                }
+                Err(_elapsed) => Err(ErrorCode::RequestTimedOut),
+            }
+        }
         Err(code) => Err(code),
     };
     let answer = ListOffsetsPartitionResponse {
@@ -91,7 +136,8 @@ async fn locate(
         ..ListOffsetsPartitionResponse::default()
     };
     match found {
-        Ok(found) => ListOffsetsPartitionResponse {
+        Ok(None) => answer,
+        Ok(Some(found)) => ListOffsetsPartitionResponse {
             offset: found.offset.map_or(-1, mink_types::Offset::kafka),
             timestamp: found.timestamp.map_or(-1, |timestamp| timestamp.0),
             leader_epoch: if version >= 4 && found.offset.is_some() {

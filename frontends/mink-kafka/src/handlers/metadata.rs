@@ -13,7 +13,7 @@ use mink_kafka_wire::messages::metadata::{
 };
 use mink_kafka_wire::{ErrorCode, KafkaString, Uuid};
 use mink_metadata::{State, Table};
-use mink_types::{TableId, TableOptions, TableUuid};
+use mink_types::{TableId, TableOptions};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -27,10 +27,10 @@ const OPEN_WAIT: Duration = Duration::from_secs(1);
 const NULL_IS_ALL_FROM: i16 = 1;
 
 /// What a client without authorisation in its way may do: bits by Kafka's numbers of operations.
-const CLUSTER_OPERATIONS: i32 = operations(&[5, 7, 8, 9, 10, 11, 12]);
-const TOPIC_OPERATIONS: i32 = operations(&[3, 4, 5, 6, 7, 8, 10, 11]);
+pub(super) const CLUSTER_OPERATIONS: i32 = operations(&[5, 7, 8, 9, 10, 11, 12]);
+pub(super) const TOPIC_OPERATIONS: i32 = operations(&[3, 4, 5, 6, 7, 8, 10, 11]);
 
-const fn operations(numbers: &[u32]) -> i32 {
+pub(super) const fn operations(numbers: &[u32]) -> i32 {
     match numbers {
         [] => 0,
         [first, rest @ ..] => (1 << *first) | operations(rest),
@@ -51,7 +51,7 @@ pub(super) async fn metadata(call: &Call<'_>, request: MetadataRequest) -> Metad
     };
     let lines = if all {
         let state = node.admin.state();
-        state.tables().map(|table| Line::Table(table.id)).collect()
+        topic::all(&state).map(|table| Line::Table(table.id)).collect()
     } else {
         let create = node.config.auto_create && request.allow_auto_topic_creation;
         named(call, request.topics.unwrap_or_default(), create).await
@@ -112,7 +112,7 @@ async fn named(call: &Call<'_>, asked: Vec<MetadataRequestTopic>, create: bool) 
 }
 
 fn by_id(state: &State, id: Uuid) -> Line {
-    match state.table_by_uuid(&TableUuid(id.0)) {
+    match topic::by_id(state, id) {
         Some(table) => Line::Table(table.id),
         None => Line::Error { name: None, id, code: ErrorCode::UnknownTopicId },
     }
@@ -121,7 +121,7 @@ fn by_id(state: &State, id: Uuid) -> Line {
 async fn by_name(call: &Call<'_>, name: KafkaString, create: bool, created: &mut Vec<TableId>) -> Line {
     let database = &call.node.config.kafka_database;
     let state = call.node.admin.state();
-    if let Some(table) = state.topic(database, name.as_str()) {
+    if let Some(table) = topic::named(&state, database, name.as_str()) {
         return Line::Table(table.id);
     }
     let code = match topic::new_topic(&state, database, &name) {
@@ -140,7 +140,7 @@ async fn by_name(call: &Call<'_>, name: KafkaString, create: bool, created: &mut
                     // Another client may have been faster.
                     let state = call.node.admin.state();
                     if let (AdminError::Exists { .. }, Some(table)) =
-                        (&error, state.topic(database, name.as_str()))
+                        (&error, topic::named(&state, database, name.as_str()))
                     {
                         return Line::Table(table.id);
                     }

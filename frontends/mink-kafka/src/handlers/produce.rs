@@ -8,16 +8,19 @@
 use super::{Call, encode};
 use crate::connection::{Answer, Answering, later, ready};
 use crate::counters::Closed;
+use crate::leaders::Leaders;
 use crate::node::Node;
 use crate::refusals::Refusals;
-use crate::topic::Refusal;
+use crate::topic::{Refusal, TopicRef};
 use crate::{error_code, topic};
 use bytes::Bytes;
 use futures::future::join_all;
+use mink_api::Broker;
+use mink_kafka_wire::ErrorCode;
 use mink_kafka_wire::messages::produce::{
-    PartitionProduceData, PartitionProduceResponse, ProduceRequest, ProduceResponse, TopicProduceResponse,
+    LeaderIdAndEpoch, NodeEndpoint, PartitionProduceData, PartitionProduceResponse, ProduceRequest,
+    ProduceResponse, TopicProduceResponse,
 };
-use mink_kafka_wire::{ErrorCode, KafkaString};
 use mink_metadata::Table;
 use mink_record::kafka::{BatchHeader, Codec, ProducedLimits, check_produced};
 use mink_router::{AppendTicket, Appended, Lost};
@@ -29,6 +32,12 @@ use tokio::time::{Instant, timeout_at};
 
 /// First version whose clients understand zstd.
 const ZSTD_FROM: i16 = 7;
+
+/// First version whose clients are told where else to go.
+const LEADERS_FROM: i16 = 10;
+
+/// First version that names topics by id.
+const BY_ID_FROM: i16 = 13;
 
 /// Batches from this size on are checked with a pause between them, so that a large request does not hold its thread.
 const PAUSE_BYTES: usize = 256 << 10;
@@ -74,8 +83,11 @@ fn for_good(code: ErrorCode, why: impl Into<String>) -> Refused {
 pub(super) async fn produce(call: &mut Call<'_>, request: ProduceRequest) -> Answering {
     let acks = request.acks;
     let timeout = Duration::from_millis(u64::try_from(request.timeout_ms).unwrap_or(0));
-    let topics: Vec<KafkaString> = request.topic_data.iter().map(|topic| topic.name.clone()).collect();
-    let judged = judge(call, request).await;
+    let by_id = call.version >= BY_ID_FROM;
+    let named = request.topic_data.iter();
+    let topics: Vec<TopicRef> =
+        named.map(|topic| TopicRef::new(by_id, topic.name.clone(), topic.topic_id)).collect();
+    let judged = judge(call, &topics, request).await;
     let handed = hand_over(call, judged, timeout).await;
     let Ok(partitions) = ordered(call, &topics, handed).await else {
         return ready(Answer::Close(Closed::Lost));
@@ -105,12 +117,43 @@ pub(super) async fn produce(call: &mut Call<'_>, request: ProduceRequest) -> Ans
                 topic.push(answer);
             }
         }
-        let responses = topics.into_iter().zip(answers).map(|(name, partition_responses)| {
-            TopicProduceResponse { name, partition_responses, ..TopicProduceResponse::default() }
+        let node_endpoints = if version >= LEADERS_FROM {
+            name_leaders(&settling.node, &topics, &mut answers)
+        } else {
+            Vec::new()
+        };
+        let responses = topics.into_iter().zip(answers).map(|(topic, partition_responses)| {
+            let (name, topic_id) = topic.into_parts();
+            TopicProduceResponse { name, topic_id, partition_responses }
         });
-        let response = ProduceResponse { responses: responses.collect(), ..ProduceResponse::default() };
+        let response =
+            ProduceResponse { responses: responses.collect(), node_endpoints, ..ProduceResponse::default() };
         encode(version, correlation, &response)
     })
+}
+
+/// Tells in each refusal for want of a leader where that one is, and gives their addresses.
+fn name_leaders(
+    node: &Node,
+    topics: &[TopicRef],
+    answers: &mut [Vec<PartitionProduceResponse>],
+) -> Vec<NodeEndpoint> {
+    let mut leaders = Leaders::new(node);
+    for (topic, answers) in topics.iter().zip(answers) {
+        for answer in answers {
+            let code = ErrorCode::from_code(answer.error_code).unwrap_or(ErrorCode::None);
+            if let Some(leader) = leaders.instead(code, topic, answer.index) {
+                answer.current_leader = LeaderIdAndEpoch { leader_id: leader.id, leader_epoch: leader.epoch };
+            }
+        }
+    }
+    let endpoint = |(node_id, broker): (i32, &Broker)| NodeEndpoint {
+        node_id,
+        host: broker.host.as_str().into(),
+        port: i32::from(broker.port),
+        rack: None,
+    };
+    leaders.endpoints().map(endpoint).collect()
 }
 
 /// What an answer needs once its request is no longer at hand.
@@ -126,14 +169,14 @@ impl Settling {
     async fn settle(
         &self,
         ordered: Ordered,
-        topic: Option<&KafkaString>,
+        topic: Option<&TopicRef>,
         index: i32,
     ) -> Option<PartitionProduceResponse> {
         if let Ok(appended) = ordered.ticket.durable().await {
             self.node.counters.produced(ordered.bytes);
             return Some(acked(index, &appended));
         }
-        let refusal = deleted(&self.node, ordered.bucket)?;
+        let refusal = deleted(&self.node, ordered.bucket, topic)?;
         if let Some(topic) = topic {
             // What is behind it must not get into a new topic of the name before it.
             let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
@@ -146,31 +189,32 @@ impl Settling {
 
 /// The refusal of a batch whose fate nobody told, if its topic was deleted: as this view of the log has no such table, none later has
 /// (K-26), and no reader will ever see the batch.
-fn deleted(node: &Node, bucket: BucketId) -> Option<Refusal> {
+fn deleted(node: &Node, bucket: BucketId, topic: Option<&TopicRef>) -> Option<Refusal> {
     let gone = node.admin.state().table(bucket.table).is_none();
     let why = "the topic was deleted before the batch was durable; nothing of it is kept";
-    gone.then(|| Refusal::new(ErrorCode::UnknownTopicOrPartition, why))
+    let code = topic.map_or(ErrorCode::UnknownTopicOrPartition, TopicRef::unknown);
+    gone.then(|| Refusal::new(code, why))
 }
 
 /// A partition of the request with the verdict on its batch.
 struct Judged {
     topic: usize,
-    name: KafkaString,
+    name: TopicRef,
     index: i32,
     verdict: Result<Checked, Refused>,
 }
 
-async fn judge(call: &Call<'_>, request: ProduceRequest) -> Vec<Judged> {
+async fn judge(call: &Call<'_>, topics: &[TopicRef], request: ProduceRequest) -> Vec<Judged> {
     let state = call.node.admin.state();
     let whole = judge_request(&request);
     let mut seen = BTreeSet::new();
     let mut judged = Vec::new();
-    for (at, topic) in request.topic_data.into_iter().enumerate() {
-        let table = state.topic(&call.node.config.kafka_database, topic.name.as_str());
+    for (at, (name, topic)) in topics.iter().zip(request.topic_data).enumerate() {
+        let table = name.table(&state, &call.node.config.kafka_database);
         for partition in topic.partition_data {
             let index = partition.index;
             let bytes = partition.records.as_ref().map_or(0, mink_kafka_wire::Records::len);
-            let held = call.refusals().held(&topic.name, index);
+            let held = call.refusals().held(name, index);
             let verdict = match (&whole, held) {
                 (Err((code, why)), _) => Err(for_good(*code, *why)),
                 (Ok(()), Some(code)) => Err(Refused {
@@ -179,7 +223,7 @@ async fn judge(call: &Call<'_>, request: ProduceRequest) -> Vec<Judged> {
                 }),
                 (Ok(()), None) => judge_batch(call, table, &mut seen, partition),
             };
-            judged.push(Judged { topic: at, name: topic.name.clone(), index, verdict });
+            judged.push(Judged { topic: at, name: name.clone(), index, verdict });
             if bytes >= PAUSE_BYTES {
                 tokio::task::yield_now().await;
             }
@@ -204,14 +248,17 @@ fn judge_request(request: &ProduceRequest) -> Result<(), (ErrorCode, &'static st
 
 fn judge_batch(
     call: &Call<'_>,
-    table: Option<&Table>,
+    table: Result<&Table, ErrorCode>,
     seen: &mut BTreeSet<BucketId>,
     partition: PartitionProduceData,
 ) -> Result<Checked, Refused> {
-    let found = table.and_then(|table| Some((table, topic::bucket(table, partition.index)?)));
+    let found = table.and_then(|table| {
+        let bucket = topic::bucket(table, partition.index);
+        bucket.map(|bucket| (table, bucket)).ok_or(ErrorCode::UnknownTopicOrPartition)
+    });
     // It may be about to exist, and clients ask again: so what is behind it must wait too.
-    let (table, bucket) = found.ok_or_else(|| Refused {
-        refusal: Refusal::new(ErrorCode::UnknownTopicOrPartition, "there is no such topic or partition"),
+    let (table, bucket) = found.map_err(|code| Refused {
+        refusal: Refusal::new(code, "there is no such topic or partition"),
         curable: true,
     })?;
     let records = partition
@@ -243,7 +290,7 @@ fn judge_batch(
 /// A batch on its way, with what is needed to answer for it.
 struct Handed {
     topic: usize,
-    name: KafkaString,
+    name: TopicRef,
     index: i32,
     bytes: usize,
     /// Where it went, and the ticket, unless that was lost on the way.
@@ -298,7 +345,7 @@ async fn hand_over(call: &mut Call<'_>, judged: Vec<Judged>, timeout: Duration) 
 /// Waits until every batch that was handed over has its offset or was refused.
 async fn ordered(
     call: &mut Call<'_>,
-    topics: &[KafkaString],
+    topics: &[TopicRef],
     handed: Vec<Handed>,
 ) -> Result<Vec<Partition>, Lost> {
     let mut partitions = Vec::with_capacity(handed.len());
@@ -312,13 +359,11 @@ async fn ordered(
                     refusal: Refusal::new(error_code::of_append(&error), error.to_string()),
                     curable: error_code::append_is_curable(&error),
                 })),
-                Err(Lost) => {
-                    Err(deleted(call.node, bucket).map(|refusal| Refused { refusal, curable: true }))
-                }
+                Err(Lost) => Err(deleted(call.node, bucket, Some(&handed.name))
+                    .map(|refusal| Refused { refusal, curable: true })),
             },
-            Ok((bucket, Err(Lost))) => {
-                Err(deleted(call.node, bucket).map(|refusal| Refused { refusal, curable: true }))
-            }
+            Ok((bucket, Err(Lost))) => Err(deleted(call.node, bucket, Some(&handed.name))
+                .map(|refusal| Refused { refusal, curable: true })),
             Err(refused) => Err(Some(refused)),
         };
         let outcome = match outcome {

@@ -1,4 +1,4 @@
-//! Metadata, topics, offsets, configurations, producers, and what stands in for groups.
+//! Metadata, topics, offsets, configurations, producers, and coordinators.
 //!
 //! Lives on: tests only.
 use super::fake::{Running, config, start, start_with};
@@ -11,15 +11,8 @@ use mink_kafka_wire::messages::delete_topics::{DeleteTopicState, DeleteTopicsReq
 use mink_kafka_wire::messages::describe_configs::{DescribeConfigsRequest, DescribeConfigsResource};
 use mink_kafka_wire::messages::find_coordinator::FindCoordinatorRequest;
 use mink_kafka_wire::messages::init_producer_id::InitProducerIdRequest;
-use mink_kafka_wire::messages::join_group::JoinGroupRequest;
 use mink_kafka_wire::messages::list_offsets::{ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic};
 use mink_kafka_wire::messages::metadata::{MetadataRequest, MetadataRequestTopic, MetadataResponse};
-use mink_kafka_wire::messages::offset_commit::{
-    OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic,
-};
-use mink_kafka_wire::messages::offset_fetch::{
-    OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopic, OffsetFetchRequestTopics,
-};
 use mink_kafka_wire::{ErrorCode, Uuid};
 use mink_record::kafka::{BatchBuilder, Codec, RecordRef};
 use mink_types::TableOptions;
@@ -42,7 +35,7 @@ async fn ask(running: &Running, version: i16, request: &MetadataRequest) -> Meta
 async fn every_version_of_metadata_names_leaders_controller_and_cluster() {
     let running = start().await;
     running.fake.topic("t", 3);
-    for version in 0..=12 {
+    for version in 0..=13 {
         let response = ask(&running, version, &by_name("t")).await;
         let topic = &response.topics[0];
         assert_eq!((topic.error_code, topic.partitions.len()), (0, 3), "{version}");
@@ -331,7 +324,7 @@ async fn k_15_offsets_are_found_by_the_time_of_their_record() {
         builder.push(RecordRef { timestamp, value: Some(b"x"), ..RecordRef::default() }).expect("fits");
     }
     client.produce("t", 0, builder.build(Codec::None, None).expect("built")).await;
-    for version in 1..=7 {
+    for version in 1..=11 {
         let expected = [0, 0, 1, 1, 2, 2, 3, 3];
         for (timestamp, offset) in (1..).zip(expected) {
             let time = (offset + 1) * 2;
@@ -341,10 +334,21 @@ async fn k_15_offsets_are_found_by_the_time_of_their_record() {
         assert_eq!(offset_at(&mut client, version, -1).await, (0, 4, -1));
         assert_eq!(offset_at(&mut client, version, -2).await, (0, 0, -1));
     }
-    assert_eq!(offset_at(&mut client, 7, -3).await, (0, 3, 8));
+    for version in 7..=11 {
+        assert_eq!(offset_at(&mut client, version, -3).await, (0, 3, 8));
+    }
+    for version in 8..=11 {
+        assert_eq!(offset_at(&mut client, version, -4).await, (0, 0, -1), "all is local");
+    }
+    for version in 9..=11 {
+        assert_eq!(offset_at(&mut client, version, -5).await, (0, -1, -1), "nothing is tiered");
+    }
+    assert_eq!(offset_at(&mut client, 11, -6).await, (0, -1, -1), "nothing waits for it");
     let unsupported = (ErrorCode::UnsupportedVersion.code(), -1, -1);
     assert_eq!(offset_at(&mut client, 6, -3).await, unsupported);
-    assert_eq!(offset_at(&mut client, 7, -4).await, unsupported);
+    for (version, timestamp) in [(7, -4), (8, -5), (10, -6), (11, -7), (11, i64::MIN)] {
+        assert_eq!(offset_at(&mut client, version, timestamp).await, unsupported, "{version} {timestamp}");
+    }
 }
 
 #[tokio::test]
@@ -352,7 +356,7 @@ async fn producer_ids_are_new_each_time_and_transactions_are_refused() {
     let running = start().await;
     let mut client = Client::connect(running.address).await;
     let mut ids = std::collections::BTreeSet::new();
-    for version in 0..=4 {
+    for version in 0..=5 {
         let request = InitProducerIdRequest { transactional_id: None, ..InitProducerIdRequest::default() };
         let given = client.call(version, &request).await;
         assert_eq!((given.error_code, given.producer_epoch), (0, 0));
@@ -388,74 +392,19 @@ async fn a_coordinator_is_found_for_groups_and_refused_for_transactions() {
         coordinator_keys: vec!["g".into(), "h".into()],
         ..FindCoordinatorRequest::default()
     };
-    let found = client.call(4, &batched).await;
-    assert_eq!(found.coordinators.len(), 2);
-    assert_eq!((found.coordinators[1].node_id, found.coordinators[1].port), (7, port));
+    for version in 4..=6 {
+        let found = client.call(version, &batched).await;
+        assert_eq!(found.coordinators.len(), 2);
+        assert_eq!((found.coordinators[1].node_id, found.coordinators[1].port), (7, port));
+    }
+    let share = FindCoordinatorRequest { key_type: 2, ..batched.clone() };
+    let refused = client.call(6, &share).await;
+    assert_eq!(refused.coordinators[0].error_code, ErrorCode::InvalidRequest.code());
     let transaction = FindCoordinatorRequest { key_type: 1, ..batched };
     let refused = client.call(4, &transaction).await;
     assert_eq!(refused.coordinators[0].error_code, ErrorCode::InvalidRequest.code());
     let why = refused.coordinators[0].error_message.clone().expect("words");
     assert!(why.as_str().contains("transactions"));
-}
-
-#[tokio::test]
-async fn without_groups_nothing_is_committed_and_a_join_is_final() {
-    let running = start().await;
-    let mut client = Client::connect(running.address).await;
-    for version in 1..=7 {
-        let request = OffsetFetchRequest {
-            group_id: "g".into(),
-            topics: Some(vec![OffsetFetchRequestTopic { name: "t".into(), partition_indexes: vec![0, 1] }]),
-            ..OffsetFetchRequest::default()
-        };
-        let fetched = client.call(version, &request).await;
-        let partition = &fetched.topics[0].partitions[1];
-        assert_eq!((partition.error_code, partition.committed_offset), (0, -1));
-        assert_eq!(partition.metadata.clone().expect("empty, not null"), "");
-    }
-    for version in 8..=9 {
-        let request = OffsetFetchRequest {
-            groups: vec![
-                OffsetFetchRequestGroup {
-                    group_id: "g".into(),
-                    topics: Some(vec![OffsetFetchRequestTopics {
-                        name: "t".into(),
-                        partition_indexes: vec![0],
-                        ..OffsetFetchRequestTopics::default()
-                    }]),
-                    ..OffsetFetchRequestGroup::default()
-                },
-                OffsetFetchRequestGroup {
-                    group_id: "h".into(),
-                    topics: None,
-                    ..OffsetFetchRequestGroup::default()
-                },
-            ],
-            ..OffsetFetchRequest::default()
-        };
-        let fetched = client.call(version, &request).await;
-        assert_eq!(fetched.groups[0].topics[0].partitions[0].committed_offset, -1);
-        assert_eq!((fetched.groups[1].error_code, fetched.groups[1].topics.len()), (0, 0));
-    }
-    for version in 0..=9 {
-        let joined = client.call(version, &JoinGroupRequest::default()).await;
-        let code = ErrorCode::from_code(joined.error_code).expect("known");
-        assert!(code.is_error() && !code.retriable());
-    }
-    let commit = OffsetCommitRequest {
-        group_id: "g".into(),
-        topics: vec![OffsetCommitRequestTopic {
-            name: "t".into(),
-            partitions: vec![OffsetCommitRequestPartition::default()],
-            ..OffsetCommitRequestTopic::default()
-        }],
-        ..OffsetCommitRequest::default()
-    };
-    for version in 2..=9 {
-        let committed = client.call(version, &commit).await;
-        let code = ErrorCode::from_code(committed.topics[0].partitions[0].error_code).expect("known");
-        assert!(code.is_error() && !code.retriable());
-    }
 }
 
 #[tokio::test]

@@ -1,27 +1,27 @@
 //! A log and an administration in memory, whose steps a test can hold back.
 //!
 //! Lives on: tests only.
+mod admin;
+mod groups;
 mod running;
 
 pub(super) use running::{Running, config, start, start_with};
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
-use mink_api::{
-    Admin, AdminError, Broker, DeleteRecordsError, DeleteUpTo, Found, LogSource, Metric, NodeIdentity,
-    NodeStatus,
-};
+use mink_api::{AdminError, Found, LogSource};
 use mink_metadata::{
-    Answer, BucketOpening, Command, CommandResult, Group, NewTable, Refusal, Registration, State,
+    Answer, BucketOpening, Command, CommandResult, FEATURE_LEVEL_MAX, Group, NewTable, Refusal, Registration,
+    State,
 };
 use mink_record::kafka::{BatchHeader, first_at_or_after, max_timestamp_record, set_offset_and_epoch};
 use mink_router::{
-    AppendError, AppendReply, AppendTicket, Appended, BytePermit, DurableReply, Lost, Position, Read,
-    ReadAnswer, ReadError, ReadsAnswer, WatchedOffset, append_reply,
+    AppendError, AppendReply, AppendTicket, Appended, BytePermit, DurableReply, EpochEnd, Lost, Position,
+    Read, ReadAnswer, ReadError, ReadsAnswer, WatchedOffset, append_reply,
 };
 use mink_types::{
-    BucketEpoch, BucketId, BucketIndex, ClusterName, ClusterUuid, CommitTime, DatabaseName, Incarnation,
-    NodeId, Offset, ProducerId, RequestId, SessionId, TableId, TableOptions, TablePath, TableUuid, Timestamp,
+    BucketEpoch, BucketId, BucketIndex, ClusterUuid, CommitTime, DatabaseName, Incarnation, NodeId, Offset,
+    RequestId, SessionId, TableId, TableOptions, TablePath, TableUuid, Timestamp,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -107,6 +107,9 @@ pub(super) struct Fake {
     pub(super) watches: AtomicUsize,
     pub(super) watching: AtomicUsize,
     pub(super) panic_on_locate: AtomicUsize,
+    /// Changes of tables so far.
+    pub(super) alterations: AtomicUsize,
+    pub(super) groups: groups::FakeGroups,
     address: Mutex<Option<SocketAddr>>,
 }
 
@@ -128,6 +131,8 @@ impl Fake {
             watches: AtomicUsize::new(0),
             watching: AtomicUsize::new(0),
             panic_on_locate: AtomicUsize::new(0),
+            alterations: AtomicUsize::new(0),
+            groups: groups::FakeGroups::default(),
             address: Mutex::new(None),
         };
         let registered = fake.submit(&Command::Register(Registration {
@@ -137,8 +142,12 @@ impl Fake {
             wal_storage: "memory://".into(),
             listeners: Vec::new(),
             version: "test".into(),
-            feature_level_max: 1,
+            feature_level_max: FEATURE_LEVEL_MAX,
         }));
+        for level in 2..=FEATURE_LEVEL_MAX {
+            let raised = fake.submit(&Command::RaiseFeatureLevel { level });
+            assert!(matches!(raised, CommandResult::Done(_)), "{raised:?}");
+        }
         assert_eq!(registered, CommandResult::Done(Answer::Registered(INCARNATION)));
         for name in ["kafka", "sales"] {
             let name = DatabaseName::new(name).expect("a name");
@@ -186,13 +195,24 @@ impl Fake {
             }
         };
         if self.inner.lock().expect("not poisoned").opens {
-            self.open(table, buckets);
+            self.open(table, 0..buckets);
         }
         Ok(table)
     }
 
-    fn open(&self, table: TableId, buckets: u32) {
-        let buckets: Vec<BucketOpening> = (0..buckets)
+    /// Makes an internal table, and gives its address and id.
+    pub(super) fn internal_table(&self) -> (String, TableUuid) {
+        let name = DatabaseName::internal();
+        let path = format!("{name}.group_offsets");
+        let created = self.submit(&Command::CreateDatabase { name });
+        assert!(matches!(created, CommandResult::Done(_)), "{created:?}");
+        let id = self.table(&path, TableOptions::default()).expect("created");
+        let uuid = self.inner.lock().expect("not poisoned").state.table(id).expect("there").uuid;
+        (path, uuid)
+    }
+
+    fn open(&self, table: TableId, buckets: std::ops::Range<u32>) {
+        let buckets: Vec<BucketOpening> = buckets
             .map(|bucket| BucketOpening {
                 bucket: BucketId::unpartitioned(table, BucketIndex(bucket)),
                 epoch: BucketEpoch(0),
@@ -378,95 +398,21 @@ impl LogSource for Fake {
         };
         Ok(Found { offset: found.0, timestamp: found.1, epoch: BucketEpoch(1) })
     }
-}
 
-#[async_trait]
-impl Admin for Fake {
-    fn state(&self) -> State {
-        self.inner.lock().expect("not poisoned").state.clone()
-    }
-
-    fn identity(&self) -> NodeIdentity {
-        NodeIdentity {
-            cluster: ClusterName::new("test").expect("a name"),
-            node: NODE,
-            incarnation: INCARNATION,
-        }
-    }
-
-    fn brokers(&self) -> Vec<Broker> {
-        let address = *self.address.lock().expect("not poisoned");
-        address
-            .into_iter()
-            .map(|address| Broker { node: NODE, host: address.ip().to_string(), port: address.port() })
-            .collect()
-    }
-
-    async fn create_table(&self, path: TablePath, options: TableOptions) -> Result<TableId, AdminError> {
-        self.table(&path.to_string(), options)
-    }
-
-    async fn drop_table(&self, id: TableId) -> Result<(), AdminError> {
-        match self.submit(&Command::DropTable { id }) {
-            CommandResult::Done(_) => {
-                let mut inner = self.inner.lock().expect("not poisoned");
-                inner.logs.retain(|bucket, _| bucket.table != id);
-                Ok(())
-            }
-            CommandResult::Refused(refusal) => Err(AdminError::NotFound { what: refusal.to_string() }),
-        }
-    }
-
-    async fn create_database(&self, _: DatabaseName) -> Result<(), AdminError> {
-        Err(AdminError::Stopping)
-    }
-
-    async fn drop_database(&self, _: DatabaseName) -> Result<(), AdminError> {
-        Err(AdminError::Stopping)
-    }
-
-    async fn delete_records(
+    /// Everything was written at epoch 1.
+    async fn epoch_end(
         &self,
-        asked: Vec<(BucketId, DeleteUpTo)>,
-    ) -> Vec<Result<Offset, DeleteRecordsError>> {
-        let mut inner = self.inner.lock().expect("not poisoned");
-        let forget = |(bucket, up_to)| {
-            let log = inner.logs.get_mut(&bucket).ok_or(DeleteRecordsError::NotOwner { bucket })?;
-            let end = Offset(log.high_watermark);
-            let offset = match up_to {
-                DeleteUpTo::HighWatermark => end,
-                DeleteUpTo::Offset(offset) => offset,
-            };
-            if offset > end {
-                return Err(DeleteRecordsError::OutOfRange { bucket, offset, end });
-            }
-            log.start = log.start.max(offset.0);
-            Ok(Offset(log.start))
-        };
-        asked.into_iter().map(forget).collect()
-    }
-
-    async fn wait_open(&self, table: TableId, limit: Duration) -> bool {
-        let open = || {
-            let inner = self.inner.lock().expect("not poisoned");
-            inner.logs.keys().any(|bucket| bucket.table == table)
-        };
-        if !open() {
-            tokio::time::sleep(limit).await;
+        bucket: BucketId,
+        epoch: BucketEpoch,
+        leader_epoch: Option<i32>,
+    ) -> Result<Option<EpochEnd>, ReadError> {
+        let inner = self.inner.lock().expect("not poisoned");
+        let log = inner.logs.get(&bucket).ok_or(ReadError::Opening { bucket })?;
+        let current = BucketEpoch(1);
+        if let Some(found) = leader_epoch.filter(|found| *found != 1) {
+            return Err(ReadError::EpochDiffers { bucket, current, found });
         }
-        open()
-    }
-
-    fn producer_id(&self) -> Result<ProducerId, AdminError> {
-        let id = self.producer_ids.fetch_add(1, Ordering::SeqCst);
-        Ok(ProducerId(i64::try_from(id).expect("small")))
-    }
-
-    async fn status(&self) -> NodeStatus {
-        unreachable!("the listener does not ask how the node is")
-    }
-
-    async fn metrics(&self) -> Vec<Metric> {
-        Vec::new()
+        let end = if epoch == current { Offset(log.high_watermark) } else { Offset(0) };
+        Ok((epoch <= current).then_some(EpochEnd { epoch, end }))
     }
 }

@@ -170,23 +170,6 @@ async fn p_25_no_partition_starves_when_the_client_takes_turns() {
 }
 
 #[tokio::test]
-async fn there_are_no_sessions() {
-    let running = start().await;
-    running.fake.topic("t", 1);
-    let mut client = Client::connect(running.address).await;
-    for session_epoch in [0, -1] {
-        let request = FetchRequest { session_epoch, ..fetch("t", &[(0, 0)]) };
-        let response = client.call(12, &request).await;
-        assert_eq!((response.error_code, response.session_id), (0, 0));
-        assert_eq!(response.responses.len(), 1);
-    }
-    let request = FetchRequest { session_id: 5, session_epoch: 1, ..fetch("t", &[(0, 0)]) };
-    let response = client.call(12, &request).await;
-    assert_eq!(response.error_code, ErrorCode::FetchSessionIdNotFound.code());
-    assert!(response.responses.is_empty());
-}
-
-#[tokio::test]
 async fn read_committed_is_answered_with_everything_below_the_high_watermark() {
     let running = start().await;
     running.fake.topic("t", 1);

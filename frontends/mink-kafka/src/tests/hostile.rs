@@ -1,22 +1,39 @@
 //! Bytes that are not what they say: the connection closes, nothing else happens (I19).
 //!
 //! Lives on: tests only.
+use super::alter::{alter, grow};
+use super::epochs::epoch_of;
 use super::fake::start;
 use super::raw_client::{Client, batch, fetch, frame, produce};
 use crate::counters::Closed;
 use bytes::{BufMut, Bytes, BytesMut};
+use mink_kafka_wire::messages::alter_configs::AlterConfigsRequest;
 use mink_kafka_wire::messages::api_versions::ApiVersionsRequest;
+use mink_kafka_wire::messages::create_acls::CreateAclsRequest;
 use mink_kafka_wire::messages::create_topics::{CreatableTopic, CreateTopicsRequest};
+use mink_kafka_wire::messages::delete_acls::DeleteAclsRequest;
+use mink_kafka_wire::messages::delete_groups::DeleteGroupsRequest;
 use mink_kafka_wire::messages::delete_records::DeleteRecordsRequest;
 use mink_kafka_wire::messages::delete_topics::DeleteTopicsRequest;
+use mink_kafka_wire::messages::describe_acls::DescribeAclsRequest;
+use mink_kafka_wire::messages::describe_cluster::DescribeClusterRequest;
 use mink_kafka_wire::messages::describe_configs::{DescribeConfigsRequest, DescribeConfigsResource};
+use mink_kafka_wire::messages::describe_groups::DescribeGroupsRequest;
+use mink_kafka_wire::messages::describe_log_dirs::DescribeLogDirsRequest;
+use mink_kafka_wire::messages::describe_topic_partitions::DescribeTopicPartitionsRequest;
+use mink_kafka_wire::messages::elect_leaders::ElectLeadersRequest;
 use mink_kafka_wire::messages::find_coordinator::FindCoordinatorRequest;
+use mink_kafka_wire::messages::heartbeat::HeartbeatRequest;
 use mink_kafka_wire::messages::init_producer_id::InitProducerIdRequest;
 use mink_kafka_wire::messages::join_group::JoinGroupRequest;
+use mink_kafka_wire::messages::leave_group::LeaveGroupRequest;
+use mink_kafka_wire::messages::list_groups::ListGroupsRequest;
 use mink_kafka_wire::messages::list_offsets::{ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic};
 use mink_kafka_wire::messages::metadata::{MetadataRequest, MetadataRequestTopic};
 use mink_kafka_wire::messages::offset_commit::OffsetCommitRequest;
+use mink_kafka_wire::messages::offset_delete::OffsetDeleteRequest;
 use mink_kafka_wire::messages::offset_fetch::OffsetFetchRequest;
+use mink_kafka_wire::messages::sync_group::SyncGroupRequest;
 use mink_kafka_wire::{ApiKey, ErrorCode, OFFERED, Request, decode_api_versions_response};
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
@@ -78,6 +95,17 @@ fn sound_frames() -> Vec<Bytes> {
             ..DescribeConfigsRequest::default()
         },
     );
+    all(&mut frames, &epoch_of("t", 0, 1, -1));
+    all(&mut frames, &grow("t", 2));
+    all(&mut frames, &alter("t", &[("retention.ms", 0, Some("1"))]));
+    all(&mut frames, &AlterConfigsRequest::default());
+    all(&mut frames, &DescribeTopicPartitionsRequest::default());
+    all(&mut frames, &DescribeLogDirsRequest::default());
+    all(&mut frames, &DescribeClusterRequest { endpoint_type: 1, ..DescribeClusterRequest::default() });
+    all(&mut frames, &ElectLeadersRequest::default());
+    all(&mut frames, &DescribeAclsRequest::default());
+    all(&mut frames, &CreateAclsRequest::default());
+    all(&mut frames, &DeleteAclsRequest::default());
     all(&mut frames, &ApiVersionsRequest::default());
     all(&mut frames, &DeleteTopicsRequest::default());
     all(&mut frames, &DeleteRecordsRequest::default());
@@ -86,6 +114,13 @@ fn sound_frames() -> Vec<Bytes> {
     all(&mut frames, &JoinGroupRequest::default());
     all(&mut frames, &OffsetCommitRequest::default());
     all(&mut frames, &OffsetFetchRequest::default());
+    all(&mut frames, &SyncGroupRequest::default());
+    all(&mut frames, &HeartbeatRequest::default());
+    all(&mut frames, &LeaveGroupRequest::default());
+    all(&mut frames, &DescribeGroupsRequest::default());
+    all(&mut frames, &ListGroupsRequest::default());
+    all(&mut frames, &DeleteGroupsRequest::default());
+    all(&mut frames, &OffsetDeleteRequest::default());
     frames
 }
 
@@ -150,7 +185,7 @@ async fn i19_spoilt_frames_of_every_api_hurt_nobody_else() {
 #[tokio::test]
 async fn what_is_not_offered_closes_the_connection() {
     let running = start().await;
-    for (key, version) in [(0, 2), (1, 13), (24, 0), (3, 99), (999, 0), (-1, 0), (0, -1)] {
+    for (key, version) in [(0, 2), (1, 19), (24, 0), (3, 99), (999, 0), (-1, 0), (0, -1)] {
         let mut client = Client::connect(running.address).await;
         let mut frame = BytesMut::new();
         frame.put_i32(12);

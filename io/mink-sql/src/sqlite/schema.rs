@@ -32,9 +32,13 @@ CREATE TABLE IF NOT EXISTS mink_snapshot (
 ) WITHOUT ROWID;
 ";
 
+/// Of pages, in KiB: rows go in at one end and are read once, so more would only stay resident.
+const CACHE_KIB: i64 = 256;
+
 /// Makes each commit wait for the disk.
 pub(super) fn durable(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     connection.pragma_update(None, "synchronous", "FULL")
 }
 

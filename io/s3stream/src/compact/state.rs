@@ -1,7 +1,8 @@
 //! A bucket's producers and epochs at the end of a run: what a recovery would have found there.
 //!
 //! Lives on: service runtime.
-//! Invariants: T-3, I6: the newest snapshot at or before the run's end, and every entry between; nothing is guessed.
+//! Invariants: T-3, I6: the newest snapshot at or before the run's end, and every entry between; nothing is guessed. P-14: a bucket whose
+//! newest snapshot cannot be read is left as it is.
 use bytes::Bytes;
 use mink_types::Offset;
 
@@ -63,16 +64,20 @@ impl Compactor {
         let found = self.parts.reader.recover_bucket(run.bucket, &older, start).await;
         let found = found.map_err(|error| match error.kind() {
             ErrorKind::Retry => CompactionEnd::Unavailable { reason: error.to_string() },
-            ErrorKind::Missing { object } => CompactionEnd::Missing { object: *object },
-            ErrorKind::Corrupt { object } | ErrorKind::Lost { object } => {
-                CompactionEnd::Unreadable { object: *object, reason: error.to_string() }
-            }
             _ => unreadable(run, error.to_string()),
         })?;
-        let producers = match found.entries.as_slice() {
-            [] => found.producers,
-            entries => self.fold(run, &found.producers, entries)?,
-        };
+        if let Some(damaged) = found.unreadable.first() {
+            // It is none of the sources, so sparing it would let the same job be planned at once.
+            return Err(unreadable(run, damaged.error.to_string()));
+        }
+        let mut producers = found.producers;
+        if let Some(lost) = found.lost.last() {
+            let marked = self.flusher.fold.lost_below(&producers, lost.end);
+            producers = marked.map_err(|error| unreadable(run, error.to_string()))?;
+        }
+        if !found.entries.is_empty() {
+            producers = self.fold(run, &producers, &found.entries)?;
+        }
         Ok((producers, found.epochs, start))
     }
 

@@ -246,6 +246,29 @@ fn p_1_p_14_a_damaged_or_missing_source_is_named_and_nothing_moves() {
 }
 
 #[test]
+fn p_14_a_run_whose_producers_lie_in_a_damaged_object_is_named_by_a_source_of_its_own() {
+    in_world(9, |world| async move {
+        let node = two_lives(&world).await;
+        let ranges = world.ranges(bucket(1));
+        world.memory.delete(&[ObjectKey::object(&cluster(), ranges[3].object)]).await;
+        let mut job = everything(&world, &[1]);
+        job.moves[0].ranges = ranges[4..6].to_vec();
+        let compactor = compactor(&world, &node, u64::MAX);
+        // Whoever spares what is named does not plan the same job again.
+        let end = compactor.run(&job).await;
+        let named = |end: &CompactionEnd| match end {
+            CompactionEnd::Unreadable { object, reason } => {
+                *object == ranges[5].object && reason.contains(&ranges[3].object.to_string())
+            }
+            _ => false,
+        };
+        assert!(named(&end), "{end:?}");
+        job.moves[0].ranges = ranges[4..8].to_vec();
+        assert_eq!(compactor.run(&job).await, CompactionEnd::Done, "this run has a snapshot of its own");
+    });
+}
+
+#[test]
 fn compaction_keeps_to_its_pace() {
     in_world(7, |world| async move {
         let mut node = world.node(1, &[1]).await;

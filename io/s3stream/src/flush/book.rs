@@ -4,12 +4,12 @@
 //! Owns: one producer snapshot per open bucket.
 //! Invariants: T-3, I6: a snapshot is written only if it was folded without a gap from one that was known to be right at
 //! the range's start; otherwise the object goes without, and a recovery folds from an older one.
-use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use mink_types::{BucketId, Offset};
 
+use super::shelf::Shelf;
 use crate::commit::{OpenedBucket, ProducerFold};
 use crate::entry::{Entry, EpochStart, IndexEntry};
 use crate::format::{EPOCHS_PER_BUCKET_MAX, epochs_of};
@@ -61,31 +61,28 @@ impl BucketState {
 /// The states of all open buckets.
 #[derive(Debug, Default)]
 pub(crate) struct Book {
-    /// Boxed: the map's nodes have free places, and a node may have very many buckets at rest.
-    states: Mutex<BTreeMap<BucketId, Box<BucketState>>>,
+    shelf: Mutex<Shelf>,
 }
 
 impl Book {
-    fn states(&self) -> MutexGuard<'_, BTreeMap<BucketId, Box<BucketState>>> {
-        // Each change is one call on the map: a panic elsewhere leaves it whole.
-        self.states.lock().unwrap_or_else(PoisonError::into_inner)
+    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+        // A change notes a place only when its bytes are there: a panic in between leaves bytes that nobody refers to.
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn open(&self, opened: OpenedBucket) {
         let OpenedBucket { bucket, at, producers, epochs, .. } = opened;
-        // A slice of a footer would hold all of it.
-        let producers = Bytes::copy_from_slice(&producers);
-        self.states().insert(bucket, Box::new(BucketState { at, producers, epochs }));
+        self.shelf().put(bucket, &BucketState { at, producers, epochs });
     }
 
     pub(crate) fn close(&self, bucket: &BucketId) {
-        self.states().remove(bucket);
+        self.shelf().remove(bucket);
     }
 
     /// The state of `bucket` at `at`, if it is known. At offset 0 nothing has been, which is known.
     pub(crate) fn at(&self, bucket: &BucketId, at: Offset) -> Option<BucketState> {
-        match self.states().get(bucket) {
-            Some(state) if state.at == at => Some(BucketState::clone(state)),
+        match self.shelf().get(bucket) {
+            Some(state) if state.at == at => Some(state),
             _ if at == Offset(0) => Some(BucketState::default()),
             _ => None,
         }
@@ -93,14 +90,11 @@ impl Book {
 
     /// Notes states that have been committed.
     pub(crate) fn committed(&self, states: Vec<(BucketId, Option<BucketState>)>) {
-        let mut book = self.states();
+        let mut shelf = self.shelf();
         for (bucket, state) in states {
             match state {
-                Some(mut state) => {
-                    state.epochs.shrink_to_fit();
-                    book.insert(bucket, Box::new(state));
-                }
-                None => drop(book.remove(&bucket)),
+                Some(state) => shelf.put(bucket, &state),
+                None => shelf.remove(&bucket),
             }
         }
     }

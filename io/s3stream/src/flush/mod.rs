@@ -2,11 +2,16 @@
 //!
 //! Lives on: service runtime, one flush at a time.
 //! Owns: the counter of the incarnation's stream objects.     Talks to: the store, metadata through [`crate::Commits`].
-//! Invariants: I1, P-2, P-3: a flush takes *all* entries of the numbers from the trim to the durable point, so the commit's
+//! Invariants: I1, P-2, P-3: a flush takes *all* entries of the numbers from the trim to a durable one, so the commit's
 //! trim counts applied commits and itself only; I14: an object is deleted only once its commit's refusal is applied;
 //! T-20: an object whose PUT fails is repeated under its own key, so no byte range is stored twice.
+//!
+//! What it holds (I20): the entries' bytes are those of the log's own chunks, counted there; of each of its entries, which are
+//! bounded in number, a place in the list of an object's parts and the index; and of its buckets the producers, which the book
+//! holds too, twice more (as the state after the flush, and in the footer).
 pub(crate) mod book;
 pub(crate) mod plan;
+mod shelf;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -11,6 +11,7 @@
 //! short where they jump about. Who reads in sequence is [read ahead](ahead) for.
 mod ahead;
 mod blocks;
+mod damage;
 mod extent;
 mod get;
 mod held;
@@ -24,7 +25,7 @@ mod streams;
 #[cfg(test)]
 mod tests;
 
-pub use recover::BucketRecovery;
+pub use recover::{BucketRecovery, Unreadable};
 pub use stats::ReadStats;
 
 use std::fmt;
@@ -41,6 +42,7 @@ use crate::entry::{EntryKind, IndexEntry};
 use crate::error::{Error, ErrorKind};
 use crate::format::{Footer, FooterBucket};
 use blocks::{BlockCache, tile_bytes};
+use damage::Damage;
 use get::Hint;
 use index::FooterCache;
 use plan::lies_in;
@@ -144,6 +146,7 @@ struct Inner {
     blocks: Arc<BlockCache>,
     streams: Arc<Streams>,
     counts: Arc<Counts>,
+    damage: Damage,
     ahead_tasks: AtomicUsize,
 }
 
@@ -164,6 +167,7 @@ impl Reader {
             blocks: Arc::new(BlockCache::new(parts.block_cache_bytes, Arc::clone(&counts))),
             streams: Arc::default(),
             counts,
+            damage: Damage::default(),
             ahead_tasks: AtomicUsize::new(0),
             parts,
         };
@@ -172,12 +176,13 @@ impl Reader {
 
     /// What has been counted so far, and the levels of now.
     pub fn stats(&self) -> ReadStats {
-        let Inner { footers, blocks, counts, .. } = self.inner.as_ref();
+        let Inner { footers, blocks, counts, damage, .. } = self.inner.as_ref();
         ReadStats {
             footer_bytes: footers.bytes() as u64,
             kept_bytes: blocks.kept_bytes() as u64,
             lingering_bytes: blocks.lingering_bytes() as u64,
             in_flight_bytes: blocks.in_flight_bytes() as u64,
+            damaged_objects: damage.len() as u64,
             ..counts.read()
         }
     }

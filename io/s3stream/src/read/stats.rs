@@ -37,6 +37,8 @@ pub struct ReadStats {
     pub lingering_bytes: u64,
     /// Bytes that GETs in flight will bring.
     pub in_flight_bytes: u64,
+    /// Objects that recoveries have found gone or damaged.
+    pub damaged_objects: u64,
 }
 
 macro_rules! counts {

@@ -1,5 +1,6 @@
 //! Reading: whole batches from the one asked for, checksums, missing and lost objects, recovery of a bucket.
 mod bounds;
+mod damaged;
 mod joins;
 mod requests;
 mod shelf;

@@ -2,7 +2,8 @@
 //!
 //! Lives on: the WAL writer (pure but for telling who waits for a flush).
 //! Owns: the durable entries (the same `Bytes` as everywhere), the trim.
-//! Invariants: I1, P-2, P-3: a flush takes the whole prefix from the trim to the durable point, one flush at a time.
+//! Invariants: I1, P-2, P-3: a flush takes a prefix of the durable numbers, from the trim on and each of them whole, one flush
+//! at a time; I20: no more of them than [`FLUSH_BYTES_PER_ENTRY`] allows.
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,6 +20,10 @@ use crate::trim;
 
 /// Refusals in a row after which the writer ends: its view of the buckets does not become right by asking again.
 const REFUSALS_MAX: u32 = 3;
+
+/// A flush takes one entry for so many bytes of `flush_bytes`, or one number. What it holds of an entry beside its bytes, which the tail
+/// holds anyway (a place in the list of its object's parts and its index, about 100 bytes), is then a fifth of `flush_bytes` at most.
+const FLUSH_BYTES_PER_ENTRY: u64 = 512;
 
 /// An object between its freezing and its trim.
 #[derive(Debug)]
@@ -117,10 +122,22 @@ impl Behind {
             return FlushDue::At(due);
         }
         self.flushing = true;
-        FlushDue::Now(FlushWork {
-            entries: self.durable.iter().map(|(_, object)| Arc::clone(&object.entries)).collect(),
-            trim: WalNumber(self.trim + self.durable.len() as u64),
-        })
+        FlushDue::Now(self.work())
+    }
+
+    /// The oldest numbers, as many as a flush may take.
+    fn work(&self) -> FlushWork {
+        let entries_max = self.config.flush_bytes / FLUSH_BYTES_PER_ENTRY;
+        let (mut entries, mut count) = (Vec::new(), 0);
+        for (_, object) in &self.durable {
+            count += object.entries.len() as u64;
+            if count > entries_max && !entries.is_empty() {
+                break;
+            }
+            entries.push(Arc::clone(&object.entries));
+        }
+        let trim = WalNumber(self.trim + entries.len() as u64);
+        FlushWork { entries, trim }
     }
 
     /// The flush up to `trim` is committed. Gives the bytes that are untrimmed no more.
@@ -180,5 +197,32 @@ impl Behind {
             // Whoever asked may have gone.
             let _ = tell.send(());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::entry;
+
+    #[test]
+    fn i20_a_flush_takes_whole_numbers_from_the_oldest_on_and_a_bounded_number_of_entries() {
+        let now = Instant::ZERO;
+        let config = WalConfig { flush_bytes: 10 * FLUSH_BYTES_PER_ENTRY, ..WalConfig::default() };
+        let mut behind = Behind::new(Arc::new(config));
+        for count in [4u64, 4, 4, 30, 1, 1] {
+            let entries: Vec<Entry> = (0..count).map(|n| entry(1, 0, n, 1, b"x")).collect();
+            behind.push(Untrimmed { entries: Arc::new(entries), bytes: 200, data_bytes: count }, now);
+        }
+        let mut taken = Vec::new();
+        while let FlushDue::Now(work) = behind.flush_due(now, true) {
+            taken.push((work.entries.iter().map(|entries| entries.len()).collect::<Vec<_>>(), work.trim.0));
+            assert!(matches!(behind.flush_due(now, true), FlushDue::Not), "one at a time");
+            behind.applied(work.trim);
+        }
+        // A number that is longer than a flush may be is one of its own.
+        let by_number = [(vec![4, 4], 2), (vec![4], 3), (vec![30], 4), (vec![1, 1], 6)];
+        assert_eq!(taken, by_number);
+        assert!(behind.is_done());
     }
 }

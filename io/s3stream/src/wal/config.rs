@@ -14,7 +14,8 @@ use crate::format::encoded_bytes;
 pub struct WalConfig {
     /// Longest time that a chunk waits while PUTs are in flight (`wal.linger`).
     pub linger: Duration,
-    /// An object is cut when so many bytes wait (`wal.batch.bytes`).
+    /// An object is cut when so many bytes wait (`wal.batch.bytes`); under a budget of PUTs one turn of it after the one before
+    /// at the soonest, and is longer then.
     pub batch_bytes: u64,
     /// Longest WAL or stream object, in bytes; at most 64 MiB, which is one PUT.
     pub object_bytes_max: u64,
@@ -23,7 +24,8 @@ pub struct WalConfig {
     /// PUTs of WAL objects in flight. A takeover looks so far ahead for the proof of a lost object, so all nodes of a
     /// cluster must use the same.
     pub puts_in_flight_max: usize,
-    /// Average of WAL PUTs per second, with bursts of as many (`wal.puts-per-second`); none has no bound.
+    /// Average of WAL PUTs per second, hedges and repeats among them, with bursts of as many (`wal.puts-per-second`); none has
+    /// no bound.
     pub puts_per_second: Option<u32>,
     /// Whether a WAL PUT that is much later than the recent ones is sent a second time. Of no use where PUTs are not requests
     /// of their own: a disk that stalls gets no faster by a second write.

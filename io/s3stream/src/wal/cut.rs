@@ -20,7 +20,7 @@ pub(crate) struct CutView {
     pub(crate) in_flight: usize,
     pub(crate) untrimmed_bytes: u64,
     pub(crate) untrimmed_objects: usize,
-    /// When the budget of PUTs allows the next.
+    /// When the budget of PUTs allows the next: while others are in flight no sooner than a turn after the last.
     pub(crate) budget_at: Instant,
     /// The chain is being closed: nothing is gained by waiting for more.
     pub(crate) draining: bool,

@@ -158,11 +158,9 @@ fn the_budget_of_puts_pays_for_hedges() {
         }
         let (puts, hedges) = (world.store.stats().requests_of(Op::Put) - begun, node.wal.stats().hedges);
         assert!(hedges > 2, "{hedges}");
-        // Dropped requests are not counted by the store's meter: they are at most one per hedge.
-        assert!(
-            puts <= 20 * 60 + 20 + 4 && node.wal.stats().next + hedges <= 20 * 60 + 20 + 4,
-            "{puts} {hedges}"
-        );
+        // Dropped requests are not counted by the store's meter: they are at most one per hedge. A stream object or two are.
+        let paid = node.wal.stats().next + hedges;
+        assert!(puts <= 20 * 60 + 20 + 4 && paid <= 20 * 60 + 20, "{puts} {paid} {hedges}");
     });
 }
 

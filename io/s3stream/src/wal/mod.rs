@@ -6,7 +6,9 @@
 //! Invariants: I1, I5: a chunk is told durable only when its object and every one before it are known to hold our bytes;
 //! I20: untrimmed WAL, lanes and PUTs are bounded, and a store that is gone stops the shards instead of failing them.
 mod behind;
-mod budget;
+#[cfg(test)]
+mod bill;
+pub(crate) mod budget;
 mod chain;
 mod config;
 mod cut;

@@ -12,6 +12,7 @@ const MIB: u64 = 1 << 20;
 const TURN_BYTES: u64 = MIB;
 const TURN: Duration = Duration::from_millis(5);
 const TURNS: u64 = 384;
+const PUTS_PER_SECOND: u32 = 20;
 
 /// Requests of a load, in all and as PUTs of WAL objects, and bytes sent.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,7 +24,8 @@ struct Cost {
     bytes: u64,
 }
 
-async fn cost(world: World, buckets: u64, batch_bytes: u64) -> Cost {
+async fn cost(mut world: World, buckets: u64, batch_bytes: u64) -> Cost {
+    world.config.puts_per_second = Some(PUTS_PER_SECOND);
     world.seam.latency(Op::Put, Duration::from_millis(50), Duration::from_millis(50));
     let all: Vec<u64> = (1..=buckets).collect();
     let mut node = world.node(1, &all).await;
@@ -60,7 +62,11 @@ fn a_gib_at_200_mib_a_second_costs_at_most_220_requests_whatever_its_batches_and
         in_world(1, |world| async move { tell.send(cost(world, buckets, batch_bytes).await).unwrap() });
         let cost = told.recv().unwrap();
         println!("{buckets} buckets, batches of {batch_bytes}: {cost:?}, {} per GiB", per_gib(cost.requests));
-        assert!(per_gib(cost.wal_puts) <= 128 + 4, "the first object is cut at once: {cost:?}");
+        let seconds = (TURN * u32::try_from(TURNS).unwrap()).as_secs_f64();
+        let wal_puts = u32::try_from(cost.wal_puts).unwrap();
+        // The first object is cut at once, the last one when the load has ended.
+        assert!(f64::from(wal_puts) <= f64::from(PUTS_PER_SECOND) * seconds + 2.0, "{cost:?}");
+        assert!(per_gib(cost.wal_puts) <= 128, "{cost:?}");
         assert!(per_gib(cost.requests) <= 220, "{cost:?}");
         assert!(cost.deletes <= cost.flushes, "one bulk deletion per flush: {cost:?}");
         assert!(cost.bytes * 100 <= load_bytes * 205, "{cost:?}");

@@ -74,9 +74,7 @@ pub(super) struct Writer {
     shared_stats: Arc<Mutex<WalStats>>,
 
     waiting: Waiting,
-    budget: PutBudget,
-    /// Hedges that the budget has paid for.
-    hedges_paid: u64,
+    budget: Arc<PutBudget>,
     chain: Chain<Flying>,
     behind: Behind,
     untrimmed_bytes: u64,
@@ -99,7 +97,8 @@ impl Writer {
         let creator = |store| Creator::new(parts.service.clone(), store, Arc::clone(&config));
         // An ack waits for a WAL object; nobody waits for a stream object.
         let hedges = config.hedge_puts.then(Arc::default);
-        let wal = Creator { hedges, ..creator(parts.wal_store) };
+        let budget = Arc::new(PutBudget::new(&config));
+        let wal = Creator { hedges, budget: Some(Arc::clone(&budget)), ..creator(parts.wal_store) };
         let stream = Creator { repeats: Arc::clone(&wal.repeats), ..creator(parts.stream_store) };
         let flusher = Flusher {
             creator: stream,
@@ -125,8 +124,7 @@ impl Writer {
             jobs: Jobs::new(parts.service.clone()),
             shared_stats,
             waiting: Waiting::default(),
-            budget: PutBudget::new(config.puts_per_second),
-            hedges_paid: 0,
+            budget,
             chain: Chain::new(),
             behind: Behind::new(Arc::clone(&config)),
             untrimmed_bytes: 0,
@@ -237,19 +235,19 @@ impl Writer {
 
     /// Cuts all that is due; when the next will be.
     fn cut_due(&mut self) -> Option<Instant> {
-        self.pay_hedges();
         loop {
             let (chunks, next_bytes) = self.waiting.next_object(self.config.object_bytes_max);
+            let (in_flight, draining) = (self.chain.in_flight(), self.phase != Phase::Open);
             let view = CutView {
                 now: self.service.now(),
                 oldest: self.waiting.oldest(),
                 waiting_bytes: self.waiting.bytes(),
                 next_bytes,
-                in_flight: self.chain.in_flight(),
+                in_flight,
                 untrimmed_bytes: self.untrimmed_bytes,
                 untrimmed_objects: self.untrimmed_objects(),
-                budget_at: self.budget.ready_at(),
-                draining: self.phase != Phase::Open,
+                budget_at: self.budget.cut_at(in_flight > 0 && !draining),
+                draining,
             };
             let cut = decide(&self.config, &view);
             self.full = cut == Cut::Full;
@@ -261,14 +259,6 @@ impl Writer {
         }
     }
 
-    /// A hedge is not held back by the budget (it would be of no use later), but it is on the bill: the next cut waits for it.
-    fn pay_hedges(&mut self) {
-        let sent = self.creator.hedges.as_ref().map_or(0, |hedges| hedges.sent());
-        let now = self.service.now();
-        (self.hedges_paid..sent).for_each(|_| self.budget.spend(now));
-        self.hedges_paid = sent;
-    }
-
     fn untrimmed_objects(&self) -> usize {
         self.behind.len() + self.chain.in_flight()
     }
@@ -276,7 +266,7 @@ impl Writer {
     /// Freezes the next number: from here its bytes are settled.
     fn cut(&mut self, chunks: usize, now: Instant) {
         let cutting = self.waiting.cut(chunks);
-        self.budget.spend(now);
+        self.budget.cut(now);
         let header = self.header(ObjectKind::Data, self.chain.next());
         let entries = Arc::new(cutting.entries);
         let bytes = encoded_bytes(entries.len(), cutting.data_bytes);
@@ -342,14 +332,14 @@ impl Writer {
         }
     }
 
-    /// Starts a flush of all that is durable, if it is time; when it will be.
+    /// Starts a flush of what is durable, if it is time; when it will be.
     fn flush_if_due(&mut self) -> Option<Instant> {
         let urgent = self.full || self.phase != Phase::Open;
         match self.behind.flush_due(self.service.now(), urgent) {
             FlushDue::Not => None,
             FlushDue::At(at) => Some(at),
             FlushDue::Now(work) => {
-                debug_assert_eq!(work.trim, self.chain.durable_below());
+                debug_assert!(work.trim <= self.chain.durable_below());
                 if mutant("trim-before-commit") {
                     let (store, cluster, chain) =
                         (Arc::clone(&self.creator.store), self.cluster.clone(), self.chain_id);
@@ -439,7 +429,7 @@ impl Writer {
             untrimmed_bytes: self.untrimmed_bytes,
             full: self.full,
             repeats: self.creator.repeats.load(Ordering::Relaxed),
-            hedges: self.hedges_paid,
+            hedges: self.creator.hedges.as_ref().map_or(0, |hedges| hedges.sent()),
             hedges_won: self.creator.hedges.as_ref().map_or(0, |hedges| hedges.won()),
             flushes,
             refusals,

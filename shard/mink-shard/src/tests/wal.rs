@@ -134,7 +134,7 @@ impl Node {
         let end = self.log.view().state.bucket(&bucket).expect("exists").end;
         let recovery =
             self.reader.recover_bucket(bucket, &self.log.ranges(bucket), end).await.expect("readable");
-        let recovered = recovered(epoch, Offset(0), &recovery);
+        let recovered = recovered(epoch, Offset(0), &recovery).expect("sound");
         self.wal.open_bucket(opened(bucket, &recovered, self.config.producers).expect("sound"));
         self.rig.control(Control::View(Box::new(self.log.view()))).await;
         self.rig.open_from(bucket, recovered).await.expect("opened");

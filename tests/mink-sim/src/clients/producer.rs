@@ -216,8 +216,10 @@ impl Idempotent<'_> {
             | AppendError::Opening { .. }
             | AppendError::Draining
             | AppendError::TooManyProducers { .. } => false,
+            // Where it is lost and the batch behind it is not, it cannot be told from one that was left out.
             AppendError::OutOfOrder { .. } => {
-                self.forgotten = first && self.clients.site.history.may_forget_producers(self.bucket);
+                let history = &self.clients.site.history;
+                self.forgotten = first && self.unacked.len() > 1 && history.may_forget_producers(self.bucket);
                 first && !self.forgotten
             }
             AppendError::TooLarge { .. } | AppendError::ProducerFenced { .. } => true,

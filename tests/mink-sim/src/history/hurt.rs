@@ -17,11 +17,9 @@ impl History {
         self.inner().hurt.contains_key(&object)
     }
 
-    /// Whether what was not yet in a stream object may be lost, and with it what told of producers.
+    /// Whether a part of the bucket may be lost, and with it what told of producers.
     pub(crate) fn may_forget_producers(&self, bucket: BucketId) -> bool {
-        let inner = self.inner();
-        let mut lost = inner.hurt.iter().filter(|(id, _)| matches!(id, ObjectId::Wal { .. }));
-        lost.any(|(_, ranges)| ranges.iter().any(|(of, _)| *of == bucket))
+        self.inner().any_hurt(bucket)
     }
 
     /// Whether a line of a node's log names an object that was damaged.
@@ -45,6 +43,11 @@ impl History {
 }
 
 impl Inner {
+    /// Whether any object that held a part of the bucket was damaged.
+    pub(super) fn any_hurt(&self, bucket: BucketId) -> bool {
+        self.hurt.values().flatten().any(|(of, _)| *of == bucket)
+    }
+
     /// Whether all of `from..to` lay in objects that were damaged.
     pub(super) fn all_hurt(&self, bucket: BucketId, from: u64, to: u64) -> bool {
         let ranges = || self.hurt.values().flatten().filter(|(of, _)| *of == bucket).map(|(_, range)| range);

@@ -46,8 +46,10 @@ pub(crate) fn header(what: &str, kafka_version: &str) -> String {
 
 pub(crate) fn message_file(pair: &Pair, kafka_version: &str) -> Result<String, String> {
     let mut body = String::new();
-    for schema in [&pair.request, &pair.response] {
-        for one in &schema.structs {
+    let of_request = pair.request.structs.iter().collect::<Vec<_>>();
+    let of_response = pair.own_structs_of_response().collect();
+    for (schema, structs) in [(&pair.request, of_request), (&pair.response, of_response)] {
+        for one in structs {
             write_struct(&mut body, one);
             write_default(&mut body, one);
             write_codec(&mut body, schema, one)?;
@@ -214,6 +216,9 @@ fn read_expr(schema: &Schema, one: &Struct, field: &Field, nullable: bool) -> Re
     let place = format!("\"{}.{}\"", one.name, field.name);
     let prefix = if nullable { "nullable_" } else { "" };
     Ok(match &field.ty {
+        Type::Struct(name) if nullable => {
+            format!("reader.nullable_struct({place}, |reader| {name}::decode(reader, version))?")
+        }
         Type::Struct(name) => format!("{name}::decode(reader, version)?"),
         Type::Array(element) => {
             let size_min = schema.size_min_over(element, field.versions)?;
@@ -342,6 +347,10 @@ fn write_expr(one: &Struct, field: &Field, nullable: bool) -> (String, bool) {
     };
     let prefix = if nullable { "nullable_" } else { "" };
     match &field.ty {
+        Type::Struct(_) if nullable => {
+            (format!("writer.nullable_struct({value}, |writer, item| item.encode(writer, version))"), true)
+        }
+        Type::Struct(_) if optional => (format!("{value}.encode(writer, version)"), true),
         Type::Struct(_) => (format!("self.{name}.encode(writer, version)"), true),
         Type::Array(element) => {
             let item = match element.as_ref() {

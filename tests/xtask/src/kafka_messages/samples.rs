@@ -15,7 +15,7 @@ pub(crate) fn samples_file(pairs: &[Pair], kafka_version: &str) -> Result<String
     let mut body = String::new();
     for pair in pairs {
         let module = snake_case(&pair.name);
-        for one in pair.request.structs.iter().chain(&pair.response.structs) {
+        for one in pair.request.structs.iter().chain(pair.own_structs_of_response()) {
             write_sample(&mut body, &module, one)?;
         }
     }

@@ -103,7 +103,7 @@ impl Type {
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Field {
     /// snake_case
     pub(crate) name: String,
@@ -119,7 +119,7 @@ pub(crate) struct Field {
 }
 
 /// One struct of a message: the message itself or one nested in it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Struct {
     pub(crate) name: String,
     /// The versions in which it can occur.
@@ -219,7 +219,9 @@ impl Schema {
                 let mut size = usize::from(flexible);
                 for field in self.find(name)?.fields.iter().filter(|field| field.tag.is_none()) {
                     if field.versions.covers(Versions { min: version, max: version }) {
-                        size += self.size_min(&field.ty, version)?;
+                        // A nullable struct begins with a byte that says whether it is there.
+                        let nullable = !field.nullable.is_empty() && matches!(field.ty, Type::Struct(_));
+                        size += if nullable { 1 } else { self.size_min(&field.ty, version)? };
                     }
                 }
                 size
@@ -334,8 +336,11 @@ impl RawField {
         }
         let ty = Type::parse(&self.ty)?;
         let nullable = parse(&self.nullable_versions)?.intersect(versions);
-        if matches!(ty, Type::Struct(_)) && !nullable.is_empty() {
-            return Err("a nullable struct is not known to this generator yet".to_owned());
+        let null_by_default = self.default.as_ref().is_some_and(|default| default == "null");
+        if matches!(ty, Type::Struct(_)) && !nullable.is_empty() && (self.tag.is_some() || !null_by_default) {
+            return Err(
+                "a nullable struct that is tagged, or not null by default, is not known yet".to_owned()
+            );
         }
         if self.tag.is_some() && ty == Type::Records {
             return Err("tagged records are not known to this generator yet".to_owned());

@@ -42,8 +42,9 @@ pub(in crate::tests) async fn start_with(config: KafkaConfig) -> Running {
     let address = listener.local_addr().expect("bound");
     *fake.address.lock().expect("not poisoned") = Some(address);
     let service = EpollRuntime::attach().expect("within a runtime").service();
-    let server =
-        KafkaServer::new(listener, config, Arc::<Fake>::clone(&fake), Arc::<Fake>::clone(&fake), service);
+    let (source, admin, groups) =
+        (Arc::<Fake>::clone(&fake), Arc::<Fake>::clone(&fake), Arc::<Fake>::clone(&fake));
+    let server = KafkaServer::new(listener, config, source, admin, groups, service);
     let counters = server.counters();
     let (stop, stopped) = oneshot::channel::<()>();
     let server = tokio::spawn(server.run(async move { drop(stopped.await) }));

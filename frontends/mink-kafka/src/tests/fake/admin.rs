@@ -1,0 +1,120 @@
+//! Administration of the fake.
+//!
+//! Lives on: tests only.
+use super::{Fake, INCARNATION, NODE};
+use async_trait::async_trait;
+use mink_api::{Admin, AdminError, Broker, DeleteRecordsError, DeleteUpTo, Metric, NodeIdentity, NodeStatus};
+use mink_metadata::{Command, CommandResult, State, TableChange};
+use mink_types::{BucketId, ClusterName, DatabaseName, Offset, ProducerId, TableId, TableOptions, TablePath};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+#[async_trait]
+impl Admin for Fake {
+    fn state(&self) -> State {
+        self.inner.lock().expect("not poisoned").state.clone()
+    }
+
+    fn identity(&self) -> NodeIdentity {
+        NodeIdentity {
+            cluster: ClusterName::new("test").expect("a name"),
+            node: NODE,
+            incarnation: INCARNATION,
+        }
+    }
+
+    fn brokers(&self) -> Vec<Broker> {
+        let address = *self.address.lock().expect("not poisoned");
+        address
+            .into_iter()
+            .map(|address| Broker { node: NODE, host: address.ip().to_string(), port: address.port() })
+            .collect()
+    }
+
+    async fn create_table(&self, path: TablePath, options: TableOptions) -> Result<TableId, AdminError> {
+        self.table(&path.to_string(), options)
+    }
+
+    async fn alter_table(
+        &self,
+        id: TableId,
+        seen: TableOptions,
+        options: TableOptions,
+    ) -> Result<(), AdminError> {
+        let (before, after) = (seen.buckets, options.buckets);
+        self.alterations.fetch_add(1, Ordering::SeqCst);
+        let change = TableChange { id, seen, options, buckets_max: 1_000_000 };
+        match self.submit(&Command::AlterTable(change)) {
+            CommandResult::Done(_) if after > before => {
+                self.open(id, before..after);
+                Ok(())
+            }
+            CommandResult::Done(_) => Ok(()),
+            CommandResult::Refused(refusal) => Err(AdminError::Conflict { why: refusal.to_string() }),
+        }
+    }
+
+    async fn drop_table(&self, id: TableId) -> Result<(), AdminError> {
+        match self.submit(&Command::DropTable { id }) {
+            CommandResult::Done(_) => {
+                let mut inner = self.inner.lock().expect("not poisoned");
+                inner.logs.retain(|bucket, _| bucket.table != id);
+                Ok(())
+            }
+            CommandResult::Refused(refusal) => Err(AdminError::NotFound { what: refusal.to_string() }),
+        }
+    }
+
+    async fn create_database(&self, _: DatabaseName) -> Result<(), AdminError> {
+        Err(AdminError::Stopping)
+    }
+
+    async fn drop_database(&self, _: DatabaseName) -> Result<(), AdminError> {
+        Err(AdminError::Stopping)
+    }
+
+    async fn delete_records(
+        &self,
+        asked: Vec<(BucketId, DeleteUpTo)>,
+    ) -> Vec<Result<Offset, DeleteRecordsError>> {
+        let mut inner = self.inner.lock().expect("not poisoned");
+        let forget = |(bucket, up_to)| {
+            let log = inner.logs.get_mut(&bucket).ok_or(DeleteRecordsError::NotOwner { bucket })?;
+            let end = Offset(log.high_watermark);
+            let offset = match up_to {
+                DeleteUpTo::HighWatermark => end,
+                DeleteUpTo::Offset(offset) => offset,
+            };
+            if offset > end {
+                return Err(DeleteRecordsError::OutOfRange { bucket, offset, end });
+            }
+            log.start = log.start.max(offset.0);
+            Ok(Offset(log.start))
+        };
+        asked.into_iter().map(forget).collect()
+    }
+
+    async fn wait_open(&self, table: TableId, limit: Duration) -> bool {
+        let open = || {
+            let inner = self.inner.lock().expect("not poisoned");
+            inner.logs.keys().any(|bucket| bucket.table == table)
+        };
+        if !open() {
+            tokio::time::sleep(limit).await;
+        }
+        open()
+    }
+
+    fn producer_id(&self) -> Result<ProducerId, AdminError> {
+        let id = self.producer_ids.fetch_add(1, Ordering::SeqCst);
+        Ok(ProducerId(i64::try_from(id).expect("small")))
+    }
+
+    async fn status(&self) -> NodeStatus {
+        unreachable!("the listener does not ask how the node is")
+    }
+
+    async fn metrics(&self) -> Vec<Metric> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,114 @@
+//! The limits of consumer groups, from flags and memory.
+//!
+//! Lives on: anywhere.
+//! Invariants: I20: what all coordinators of a node may hold, appends and checkpoints on their way included, is one part of its memory.
+use crate::args::ServeArgs;
+use crate::memory::Memory;
+use crate::settings::SettingsError;
+use mink_node::{GROUP_BUCKETS, GroupLimits};
+use std::time::Duration;
+
+/// Half of the part is for what is on its way to the log: the same bytes once more.
+const COPIES: u64 = 2;
+/// Groups take so much of a coordinator's memory at most, and members of a group.
+const GROUP_SHARE: usize = 2;
+const MEMBER_SHARE: usize = 4;
+
+/// What a coordinator is bounded by.
+pub(crate) fn group_limits(args: &ServeArgs, memory: &Memory) -> Result<GroupLimits, SettingsError> {
+    let (given, defaults) = (&args.limits, GroupLimits::default());
+    let fits = memory.groups / u64::from(GROUP_BUCKETS) / COPIES;
+    let coordinator_bytes_max =
+        defaults.coordinator_bytes_max.min(usize::try_from(fits).unwrap_or(usize::MAX));
+    let fit = |flag, asked: Option<crate::units::Bytes>, default: usize, share: usize| {
+        let most = coordinator_bytes_max / share;
+        match asked.map(|bytes| usize::try_from(bytes.0).unwrap_or(usize::MAX)) {
+            None => Ok(default.min(most)),
+            Some(asked) if asked <= most => Ok(asked),
+            Some(asked) => Err(SettingsError::Fit {
+                flag,
+                asked: asked as u64,
+                memory: memory.total,
+                most: most as u64,
+                remedy: "lower it, or give more --memory".into(),
+            }),
+        }
+    };
+    let limits = GroupLimits {
+        members_max: given.group_max_size.unwrap_or(defaults.members_max),
+        groups_max: given.groups_per_coordinator_max.unwrap_or(defaults.groups_max),
+        member_bytes_max: fit(
+            "group-member-bytes-max",
+            given.group_member_bytes_max,
+            defaults.member_bytes_max,
+            MEMBER_SHARE,
+        )?,
+        group_bytes_max: fit(
+            "group-bytes-max",
+            given.group_bytes_max,
+            defaults.group_bytes_max,
+            GROUP_SHARE,
+        )?,
+        coordinator_bytes_max,
+        commit_metadata_bytes_max: given
+            .offset_metadata_bytes_max
+            .map_or(defaults.commit_metadata_bytes_max, usize::from),
+        session_timeout_min_ms: millis("kafka-session-timeout-min", args.kafka_session_timeout_min)?,
+        rebalance_delay_ms: millis("kafka-rebalance-delay", args.kafka_rebalance_delay)?,
+        ..defaults
+    };
+    if limits.session_timeout_min_ms > limits.session_timeout_max_ms {
+        let (flag, accepted) = ("kafka-session-timeout-min", "at most 30min");
+        let value = format!("{:?}", args.kafka_session_timeout_min);
+        return Err(SettingsError::Range { flag, value, accepted });
+    }
+    Ok(limits)
+}
+
+fn millis(flag: &'static str, time: Duration) -> Result<u32, SettingsError> {
+    let accepted = "less than 24 days";
+    let millis = i32::try_from(time.as_millis()).ok().and_then(|millis| u32::try_from(millis).ok());
+    millis.ok_or_else(|| SettingsError::Range { flag, value: format!("{time:?}"), accepted })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Settings, parse};
+    use std::ffi::OsString;
+
+    fn limits(flags: &[&str]) -> Result<GroupLimits, SettingsError> {
+        let flags: Vec<OsString> = flags.iter().map(OsString::from).collect();
+        Ok(Settings::resolve(parse(&flags)?)?.groups)
+    }
+
+    #[test]
+    fn the_defaults_are_those_of_the_interface() {
+        assert_eq!(limits(&["--memory", "64GiB"]).expect("valid"), GroupLimits::default());
+    }
+
+    #[test]
+    fn what_is_asked_for_is_taken_or_refused_in_words() {
+        let flags =
+            ["--kafka-rebalance-delay", "0s", "--kafka-session-timeout-min", "1s", "--group-max-size", "5"];
+        let limits_given = limits(&flags).expect("valid");
+        assert_eq!(
+            (limits_given.rebalance_delay_ms, limits_given.session_timeout_min_ms, limits_given.members_max),
+            (0, 1_000, 5)
+        );
+        let error = limits(&["--memory", "128MiB", "--group-bytes-max", "8MiB"]).expect_err("refused");
+        assert!(error.to_string().contains("--group-bytes-max"), "{error}");
+        let error = limits(&["--kafka-session-timeout-min", "31m"]).expect_err("refused");
+        assert!(error.to_string().contains("--kafka-session-timeout-min"), "{error}");
+    }
+
+    #[test]
+    fn i20_all_coordinators_together_keep_within_their_part_of_the_memory() {
+        for (memory, bytes) in [("128MiB", 128_u64 << 20), ("1GiB", 1 << 30), ("64GiB", 64 << 30)] {
+            let limits = limits(&["--memory", memory]).expect("valid");
+            let all = limits.coordinator_bytes_max as u64 * u64::from(GROUP_BUCKETS) * COPIES;
+            assert!(all <= Memory::split(bytes).expect("enough").groups, "{memory}");
+            assert!(limits.group_bytes_max < limits.coordinator_bytes_max);
+        }
+    }
+}
