@@ -1,13 +1,15 @@
 //! Messages of the command log's rows.
 //!
 //! Lives on: anywhere (pure).
+mod objects;
+
 use mink_types::{
     BucketEpoch, Incarnation, NodeId, ObjectId, Offset, RequestId, SessionId, TableId, TableUuid, WalNumber,
 };
 
 use super::WireError;
 use super::parts::{
-    Bucket, Listener, ObjectName, Options, Path, Range, bucket_id, database_name, needed, object_id, sixteen,
+    Bucket, Listener, ObjectName, Options, Path, Range, bucket_id, database_name, needed, sixteen,
 };
 use crate::Command;
 
@@ -444,70 +446,6 @@ impl TryFrom<CreateTable> for crate::NewTable {
             options: needed(wire.options, "a table without options")?.try_into()?,
             kafka_database: database_name(&wire.kafka_database)?,
             buckets_max: wire.buckets_max,
-        })
-    }
-}
-
-impl std::convert::From<&crate::CommittedObject> for Committed {
-    fn from(object: &crate::CommittedObject) -> Committed {
-        Committed {
-            id: Some(object.id.into()),
-            length: object.length,
-            footer_length: object.footer_length,
-            checksum: object.checksum,
-            ranges: object.ranges.iter().map(Into::into).collect(),
-        }
-    }
-}
-
-impl TryFrom<Committed> for crate::CommittedObject {
-    type Error = WireError;
-    fn try_from(wire: Committed) -> Result<crate::CommittedObject, WireError> {
-        Ok(crate::CommittedObject {
-            id: object_id(wire.id)?,
-            length: wire.length,
-            footer_length: wire.footer_length,
-            checksum: wire.checksum,
-            ranges: wire.ranges.into_iter().map(TryInto::try_into).collect::<Result<_, _>>()?,
-        })
-    }
-}
-
-impl std::convert::From<&crate::RewrittenObject> for Rewritten {
-    fn from(object: &crate::RewrittenObject) -> Rewritten {
-        let moved = |range: &crate::RewrittenRange| Moved {
-            bucket: Some(range.bucket.into()),
-            epoch: range.epoch.0,
-            start: range.start.0,
-            end: range.end.0,
-        };
-        Rewritten {
-            id: Some(object.id.into()),
-            length: object.length,
-            footer_length: object.footer_length,
-            checksum: object.checksum,
-            ranges: object.ranges.iter().map(moved).collect(),
-        }
-    }
-}
-
-impl TryFrom<Rewritten> for crate::RewrittenObject {
-    type Error = WireError;
-    fn try_from(wire: Rewritten) -> Result<crate::RewrittenObject, WireError> {
-        let moved = |wire: Moved| {
-            Ok(crate::RewrittenRange {
-                bucket: bucket_id(wire.bucket)?,
-                epoch: BucketEpoch(wire.epoch),
-                start: Offset(wire.start),
-                end: Offset(wire.end),
-            })
-        };
-        Ok(crate::RewrittenObject {
-            id: object_id(wire.id)?,
-            length: wire.length,
-            footer_length: wire.footer_length,
-            checksum: wire.checksum,
-            ranges: wire.ranges.into_iter().map(moved).collect::<Result<_, WireError>>()?,
         })
     }
 }
