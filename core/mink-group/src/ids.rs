@@ -95,7 +95,8 @@ pub struct TopicKey {
 pub struct Now {
     /// A clock that never goes back, in ms. Deadlines go by it; it means nothing to another process.
     pub monotonic_ms: u64,
-    /// The coordinator bucket's commit clock (mink-log's `CommitClock`, which takes no large jump over). What is stored goes by it.
+    /// A wall clock that takes no large jump over and does not lag after a rest: the one that ages of records go by. What is stored goes
+    /// by it.
     pub wall: CommitTime,
 }
 
