@@ -2,7 +2,7 @@
 """A consumer that is a member of a group, until it is told to go (SIGTERM): over any number of crashes of the server and rebalances.
 
   group_member.py --client confluent|kafka_python|kcat --bootstrap HOST:PORT --topic T --group G --log FILE
-                  [--session-ms MS] [--instance ID]
+                  [--session-ms MS] [--instance ID] [--cooperative]
 
 Appends a line `PARTITION OFFSET VALUE` to the log for each record before its offset may be committed, and commits as it goes (at least once:
 whoever dies between log and commit leaves records that another reads again). A group that has committed nothing begins at the earliest
@@ -44,6 +44,8 @@ def confluent(options, log, stop):
     }
     if options.instance:
         settings["group.instance.id"] = options.instance
+    if options.cooperative:
+        settings["partition.assignment.strategy"] = "cooperative-sticky"
     consumer = Consumer(settings)
     consumer.subscribe([options.topic])
     while not stop.told:
@@ -81,6 +83,8 @@ def kafka_python(options, log, stop):
         enable_auto_commit=False,
         reconnect_backoff_max_ms=500,
     )
+    # A leader that joins before it knows the topic joins again at once, and 3.0.12 may then turn in a loop without a heartbeat.
+    consumer.partitions_for_topic(options.topic)
     while not stop.told:
         batches = consumer.poll(timeout_ms=POLL_MS)
         for batch in batches.values():
@@ -121,6 +125,7 @@ def main():
         parser.add_argument(name, required=True)
     parser.add_argument("--session-ms", type=int, default=10_000)
     parser.add_argument("--instance")
+    parser.add_argument("--cooperative", action="store_true", help="of confluent: partitions move one by one")
     options = parser.parse_args()
     if options.client == "kcat":
         return kcat(options, options.log)

@@ -215,6 +215,11 @@ impl<T> Groups<T> {
         self.bytes
     }
 
+    /// From now on all groups may cost so many bytes ([`GroupLimits::coordinator_bytes_max`]); what is there stays.
+    pub fn may_take(&mut self, bytes: usize) {
+        self.limits.coordinator_bytes_max = bytes;
+    }
+
     /// Appends whose outcome has not been reported.
     pub fn in_flight(&self) -> usize {
         self.flights.len()

@@ -13,7 +13,8 @@ pub struct GroupLimits {
     pub member_bytes_max: usize,
     /// Names, metadata and assignments of all members of a group, in bytes. Its record must fit a batch of the internal table.
     pub group_bytes_max: usize,
-    /// All groups, offsets and appends in flight of one coordinator bucket, in bytes.
+    /// All groups, offsets and appends in flight of one coordinator bucket, in bytes. A node with several buckets gives each what
+    /// the others leave ([`crate::Groups::may_take`]).
     pub coordinator_bytes_max: usize,
     /// Appends that wait for the log. More commits are refused with COORDINATOR_LOAD_IN_PROGRESS.
     pub appends_in_flight_max: usize,

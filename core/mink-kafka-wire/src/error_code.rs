@@ -121,6 +121,7 @@ error_codes! {
     TransactionalIdAuthorizationFailed = 53, "TRANSACTIONAL_ID_AUTHORIZATION_FAILED", Final;
     SecurityDisabled = 54, "SECURITY_DISABLED", Final;
     KafkaStorageError = 56, "KAFKA_STORAGE_ERROR", Retriable;
+    LogDirNotFound = 57, "LOG_DIR_NOT_FOUND", Final;
     SaslAuthenticationFailed = 58, "SASL_AUTHENTICATION_FAILED", Final;
     UnknownProducerId = 59, "UNKNOWN_PRODUCER_ID", Final;
     NonEmptyGroup = 68, "NON_EMPTY_GROUP", Final;
@@ -136,6 +137,7 @@ error_codes! {
     GroupMaxSizeReached = 81, "GROUP_MAX_SIZE_REACHED", Final;
     FencedInstanceId = 82, "FENCED_INSTANCE_ID", Final;
     ElectionNotNeeded = 84, "ELECTION_NOT_NEEDED", Retriable;
+    NoReassignmentInProgress = 85, "NO_REASSIGNMENT_IN_PROGRESS", Final;
     GroupSubscribedToTopic = 86, "GROUP_SUBSCRIBED_TO_TOPIC", Final;
     InvalidRecord = 87, "INVALID_RECORD", Final;
     UnstableOffsetCommit = 88, "UNSTABLE_OFFSET_COMMIT", Retriable;

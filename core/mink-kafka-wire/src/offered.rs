@@ -55,13 +55,18 @@ pub const OFFERED: &[Offer] = &[
     offered(ApiKey::DeleteAcls, 1, 3),
     offered(ApiKey::DescribeConfigs, 1, 4),
     offered(ApiKey::AlterConfigs, 0, 2),
+    offered(ApiKey::AlterReplicaLogDirs, 1, 2),
     offered(ApiKey::DescribeLogDirs, 1, 5),
     offered(ApiKey::CreatePartitions, 0, 3),
     offered(ApiKey::DeleteGroups, 0, 3),
     offered(ApiKey::ElectLeaders, 0, 2),
     offered(ApiKey::IncrementalAlterConfigs, 0, 1),
+    offered(ApiKey::AlterPartitionReassignments, 0, 1),
+    offered(ApiKey::ListPartitionReassignments, 0, 0),
     offered(ApiKey::OffsetDelete, 0, 0),
+    offered(ApiKey::DescribeQuorum, 0, 2),
     offered(ApiKey::DescribeCluster, 0, 2),
+    offered(ApiKey::ListConfigResources, 0, 1),
     offered(ApiKey::DescribeTopicPartitions, 0, 0),
 ];
 
@@ -84,8 +89,27 @@ pub fn decode_request(api_key: i16, version: i16, body: Bytes) -> Result<Request
         Some(offer) if !offer.decoded.contains(version) => {
             refuse(key.name(), Fault::UnsupportedVersion { api_key, version })
         }
-        Some(_) => RequestBody::decode(key, version, body),
+        Some(_) => RequestBody::decode(key, version, mended(key, version, body)),
     }
+}
+
+/// A Metadata request for all topics as librdkafka (2.12 and before) writes it, in the form that the protocol has.
+///
+/// From version 9 on the absent list of topics is one byte, 0; librdkafka writes four. Such a body is three bytes too long and
+/// nothing else can look like it, so the three are dropped and the flags behind them mean what they were meant to.
+fn mended(key: ApiKey, version: i16, body: Bytes) -> Bytes {
+    /// First version with compact lengths.
+    const COMPACT_FROM: i16 = 9;
+    /// Last version with a flag for the operations allowed on the cluster, besides the two that all versions have.
+    const CLUSTER_FLAG_UNTIL: i16 = 10;
+    const WIDE_NULL: [u8; 4] = [0; 4];
+    let flags = if version <= CLUSTER_FLAG_UNTIL { 3 } else { 2 };
+    let no_tags = 1;
+    let is_wide = key == ApiKey::Metadata
+        && version >= COMPACT_FROM
+        && body.len() == WIDE_NULL.len() + flags + no_tags
+        && body.starts_with(&WIDE_NULL);
+    if is_wide { body.slice(WIDE_NULL.len() - 1..) } else { body }
 }
 
 #[cfg(test)]
@@ -106,6 +130,30 @@ mod tests {
             !matches!(next.map_err(|error| error.fault), Err(Fault::UnsupportedVersion { .. }))
         });
         assert_eq!(older.map(|offer| offer.key).collect::<Vec<_>>(), left_out);
+    }
+
+    #[test]
+    fn all_topics_are_understood_as_librdkafka_asks_for_them() {
+        for (version, flags) in
+            [(9, &[1, 0, 1][..]), (10, &[1, 0, 1]), (11, &[1, 1]), (12, &[1, 1]), (13, &[1, 1])]
+        {
+            let wide = [&[0, 0, 0, 0][..], flags, &[0]].concat();
+            let RequestBody::Metadata(request) = decode_request(3, version, wide.clone().into()).unwrap()
+            else {
+                panic!("another request");
+            };
+            assert_eq!(request.topics, None);
+            assert!(request.allow_auto_topic_creation && request.include_topic_authorized_operations);
+            assert!(!request.include_cluster_authorized_operations);
+            let proper = decode_request(3, version, wide[3..].to_vec().into()).unwrap();
+            assert_eq!(proper, RequestBody::Metadata(request));
+            // One byte more or less is malformed as ever (I19).
+            for length in [wide.len() - 1, wide.len() + 1] {
+                let mut other = wide.clone();
+                other.resize(length, 0);
+                assert!(decode_request(3, version, other.into()).is_err(), "{version} with {length} bytes");
+            }
+        }
     }
 
     #[test]

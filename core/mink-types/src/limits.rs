@@ -14,6 +14,12 @@ pub struct Limits {
     /// Connections in all (`connections-max`) and per address (`connections-per-address-max`).
     pub connections_max: u32,
     pub connections_per_address_max: u32,
+    /// New connections per second, in all (`connections-per-second`) and from one address (`connections-per-address-per-second`), on
+    /// average; four times as many may come at once.
+    pub connections_per_second: u32,
+    pub connections_per_address_per_second: u32,
+    /// A frame of more than a few KiB keeps arriving at this rate, in bytes per second (`frame-bytes-per-second-min`).
+    pub frame_bytes_per_second_min: u32,
     /// Requests of one connection that wait for their answer (`requests-in-flight-max`); then its socket is not read.
     pub requests_in_flight_max: u32,
     /// Largest record batch that a table's options may allow, in bytes (`batch-bytes-max`).
@@ -49,6 +55,9 @@ impl Default for Limits {
             idle_deadline_ms: 600_000,
             connections_max: 10_000,
             connections_per_address_max: 2_000,
+            connections_per_second: 2_500,
+            connections_per_address_per_second: 500,
+            frame_bytes_per_second_min: 256 << 10,
             requests_in_flight_max: 64,
             batch_bytes_max: 32 << 20,
             fetch_bytes_max: 64 << 20,
@@ -73,6 +82,12 @@ impl Limits {
                 "connections-per-address-max",
                 self.connections_max,
                 "connections-max",
+            ),
+            (
+                self.connections_per_address_per_second,
+                "connections-per-address-per-second",
+                self.connections_per_second,
+                "connections-per-second",
             ),
         ];
         for (a, small, b, large) in pairs {

@@ -53,30 +53,65 @@ impl Default for TableOptions {
     }
 }
 
-/// Topic configurations of Kafka that Mink takes and has no use for: the store replicates, segments are objects.
-const KAFKA_IGNORED: [&str; 22] = [
-    "compression.type",
-    "delete.retention.ms",
-    "file.delete.delay.ms",
-    "flush.messages",
-    "flush.ms",
-    "follower.replication.throttled.replicas",
-    "index.interval.bytes",
-    "leader.replication.throttled.replicas",
-    "local.retention.bytes",
-    "local.retention.ms",
-    "max.compaction.lag.ms",
-    "message.downconversion.enable",
-    "message.timestamp.after.max.ms",
-    "message.timestamp.before.max.ms",
-    "message.timestamp.difference.max.ms",
-    "min.cleanable.dirty.ratio",
-    "min.compaction.lag.ms",
-    "min.insync.replicas",
-    "segment.bytes",
-    "segment.index.bytes",
-    "segment.jitter.ms",
-    "segment.ms",
+/// Values that a configuration may have which is taken and then not used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Anything,
+    Boolean,
+    Codec,
+    /// From 0 to 1.
+    Ratio,
+    /// From this number on.
+    Whole(i64),
+}
+
+impl Kind {
+    fn accepts(self, value: &str) -> bool {
+        match self {
+            Kind::Anything => true,
+            Kind::Boolean => value.eq_ignore_ascii_case("true") || value.eq_ignore_ascii_case("false"),
+            Kind::Codec => ["uncompressed", "producer", "gzip", "snappy", "lz4", "zstd"].contains(&value),
+            Kind::Ratio => value.parse().is_ok_and(|ratio: f64| (0.0..=1.0).contains(&ratio)),
+            Kind::Whole(least) => value.trim().parse().is_ok_and(|number: i64| number >= least),
+        }
+    }
+
+    fn accepted(self) -> &'static str {
+        match self {
+            Kind::Anything => "any text",
+            Kind::Boolean => "true or false",
+            Kind::Codec => "producer, uncompressed, gzip, snappy, lz4 or zstd",
+            Kind::Ratio => "a number from 0 to 1",
+            Kind::Whole(_) => "a whole number that Kafka accepts",
+        }
+    }
+}
+
+/// Topic configurations of Kafka that Mink takes and has no use for (the store replicates, segments are objects), with what Kafka takes for
+/// a value: a typing error is told here too. The least segment is that of Kafka before 4.0.
+const KAFKA_IGNORED: [(&str, Kind); 22] = [
+    ("compression.type", Kind::Codec),
+    ("delete.retention.ms", Kind::Whole(0)),
+    ("file.delete.delay.ms", Kind::Whole(0)),
+    ("flush.messages", Kind::Whole(1)),
+    ("flush.ms", Kind::Whole(0)),
+    ("follower.replication.throttled.replicas", Kind::Anything),
+    ("index.interval.bytes", Kind::Whole(0)),
+    ("leader.replication.throttled.replicas", Kind::Anything),
+    ("local.retention.bytes", Kind::Whole(-2)),
+    ("local.retention.ms", Kind::Whole(-2)),
+    ("max.compaction.lag.ms", Kind::Whole(1)),
+    ("message.downconversion.enable", Kind::Boolean),
+    ("message.timestamp.after.max.ms", Kind::Whole(0)),
+    ("message.timestamp.before.max.ms", Kind::Whole(0)),
+    ("message.timestamp.difference.max.ms", Kind::Whole(0)),
+    ("min.cleanable.dirty.ratio", Kind::Ratio),
+    ("min.compaction.lag.ms", Kind::Whole(0)),
+    ("min.insync.replicas", Kind::Whole(1)),
+    ("segment.bytes", Kind::Whole(14)),
+    ("segment.index.bytes", Kind::Whole(4)),
+    ("segment.jitter.ms", Kind::Whole(0)),
+    ("segment.ms", Kind::Whole(1)),
 ];
 
 impl TableOptions {
@@ -117,8 +152,11 @@ impl TableOptions {
                 }
                 _ => return Err(refuse("CreateTime")),
             },
-            ignored if KAFKA_IGNORED.contains(&ignored) => {}
-            _ => return Err(OptionError::Unknown { name: name.into() }),
+            _ => match KAFKA_IGNORED.iter().find(|(ignored, _)| *ignored == name) {
+                None => return Err(OptionError::Unknown { name: name.into() }),
+                Some((_, kind)) if !kind.accepts(value) => return Err(refuse(kind.accepted())),
+                Some(_) => {}
+            },
         }
         Ok(())
     }
@@ -141,7 +179,14 @@ mod tests {
         assert_eq!(options.log_ttl_ms, Some(5));
         options.set("table.log.ttl", "-1", &limits).expect("valid");
         assert_eq!(options.log_ttl_ms, None);
-        options.set("segment.bytes", "100", &limits).expect("taken and ignored, as Kafka's own names are");
+        for (name, value) in [
+            ("segment.bytes", "100"),
+            ("compression.type", "zstd"),
+            ("min.cleanable.dirty.ratio", "0.5"),
+            ("leader.replication.throttled.replicas", "*"),
+        ] {
+            options.set(name, value, &limits).expect("taken and ignored, as Kafka's own names are");
+        }
     }
 
     #[test]
@@ -155,6 +200,11 @@ mod tests {
             ("max.message.bytes", "-5"),
             ("retention.ms", "-2"),
             ("no.such", "1"),
+            ("compression.type", "rar"),
+            ("segment.bytes", "x"),
+            ("min.insync.replicas", "0"),
+            ("min.cleanable.dirty.ratio", "1.5"),
+            ("message.downconversion.enable", "yes"),
         ] {
             let error = options.set(name, value, &limits).expect_err(name);
             assert!(error.to_string().contains(name), "{error}");

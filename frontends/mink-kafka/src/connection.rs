@@ -9,6 +9,7 @@ use crate::counters::Closed;
 use crate::frame_reader::{Count, FrameReader, ReadEnd, ReadFrame};
 use crate::frame_writer::{WriteError, write_all};
 use crate::handlers;
+use crate::idle::Listed;
 use crate::node::Node;
 use crate::refusals::Refusals;
 use bytes::Bytes;
@@ -24,7 +25,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::net::tcp::WriteHalf;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
 /// Part of the memory for answers that one connection may hold: as many must stall before others wait.
 const CONNECTION_PART: u64 = 8;
@@ -79,12 +80,13 @@ pub(crate) async fn serve(
     peer: SocketAddr,
     node: Arc<Node>,
     stopping: watch::Receiver<bool>,
+    listed: Listed,
 ) {
     let limits = &node.config.limits;
     let in_flight_max =
         usize::try_from(limits.requests_in_flight_max).unwrap_or(usize::MAX).clamp(1, Semaphore::MAX_PERMITS);
     let patience = Duration::from_millis(limits.frame_deadline_ms);
-    let count = Arc::new(Count::default());
+    let count = Arc::clone(&listed.presence.count);
     let refusals = Arc::new(Mutex::new(Refusals::default()));
     let (ending, ends) = watch::channel(false);
     let (slots, queue) = mpsc::channel(in_flight_max);
@@ -102,6 +104,7 @@ pub(crate) async fn serve(
         slots,
         refusals: Arc::clone(&refusals),
         count: Arc::clone(&count),
+        leave: Arc::clone(&listed.presence.leave),
         ends,
         answers: BytePermits::new(node.config.answer_permits.total_bytes() / CONNECTION_PART),
         node: Arc::clone(&node),
@@ -134,6 +137,7 @@ pub(crate) async fn serve(
 fn note_end(end: &ReadEnd, peer: SocketAddr) -> Option<Closed> {
     match end {
         ReadEnd::Closed | ReadEnd::Broken(_) => None,
+        ReadEnd::MadeRoom => Some(Closed::MadeRoom),
         ReadEnd::Idle => Some(Closed::Idle),
         ReadEnd::Deadline => Some(Closed::FrameDeadline),
         ReadEnd::Refused(error) => {
@@ -150,6 +154,8 @@ struct Requests<'a> {
     slots: mpsc::Sender<Slot>,
     refusals: Arc<Mutex<Refusals>>,
     count: Arc<Count>,
+    /// Room is needed: an idle connection goes.
+    leave: Arc<Notify>,
     ends: watch::Receiver<bool>,
     node: Arc<Node>,
     /// What this connection's answers may hold of the memory for answers.
@@ -167,6 +173,8 @@ impl Requests<'_> {
                 biased;
                 // A stop is looked at between requests only: what is being ordered is finished.
                 _ = stop => return None,
+                // Were something asked just now, its answer would still be sent.
+                () = self.leave.notified() => return Some(ReadEnd::MadeRoom),
                 next = next_frame(&self.places, &mut self.reader) => match next {
                     Ok(next) => next,
                     Err(end) => return Some(end),
@@ -256,7 +264,7 @@ async fn write_answers(
                 next = waiting.next().now_or_never().flatten();
             }
         }
-        let answered = count.answered.load(Ordering::Acquire) + batch.answers;
+        let answered = count.answered() + batch.answers;
         note_written(&half, &count, &refusals, answered);
         let memory = batch.held.iter().any(|(_, held)| held.is_some()).then_some(memory);
         match write_all(&half, batch.segments, patience, memory).await {
@@ -267,7 +275,7 @@ async fn write_answers(
                 return None;
             }
         }
-        count.answered.store(answered, Ordering::Release);
+        count.note_answered(answered);
         if batch.close.is_some() {
             return batch.close;
         }

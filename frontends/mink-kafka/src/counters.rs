@@ -31,11 +31,15 @@ pub(crate) enum Closed {
     Unacknowledged,
     /// Too many connections, in all or from one address.
     ConnectionLimit,
+    /// New connections come too fast, in all or from one address.
+    ConnectionRate,
+    /// It was idle for the longest when room was needed.
+    MadeRoom,
     /// The connection's task panicked, or an answer could not be encoded: a fault of ours.
     Fault,
 }
 
-const CLOSED: [(Closed, &str); 9] = [
+const CLOSED: [(Closed, &str); 11] = [
     (Closed::FrameLength, "frame_length"),
     (Closed::Malformed, "malformed"),
     (Closed::FrameDeadline, "frame_deadline"),
@@ -44,6 +48,8 @@ const CLOSED: [(Closed, &str); 9] = [
     (Closed::Lost, "lost"),
     (Closed::Unacknowledged, "unacknowledged"),
     (Closed::ConnectionLimit, "connection_limit"),
+    (Closed::ConnectionRate, "connection_rate"),
+    (Closed::MadeRoom, "made_room"),
     (Closed::Fault, "fault"),
 ];
 

@@ -370,7 +370,30 @@ fn wanted(by_id: bool, topics: Vec<FetchTopic>) -> Vec<Wanted> {
         wanted
             .extend(topic.partitions.into_iter().map(|partition| Wanted { topic: named.clone(), partition }));
     }
-    wanted
+    each_once(wanted)
+}
+
+/// Of a partition that is named again the last mention counts, at the place of the first: a session keeps it so, and without one it is
+/// answered so. Nobody does it, so finding out is all that it costs.
+fn each_once(wanted: Vec<Wanted>) -> Vec<Wanted> {
+    fn key(wanted: &Wanted) -> (&TopicRef, i32) {
+        (&wanted.topic, wanted.partition.partition)
+    }
+    let mut keys: Vec<_> = wanted.iter().map(key).collect();
+    keys.sort_unstable();
+    if keys.is_sorted_by(|one, next| one < next) {
+        return wanted;
+    }
+    let mut places: BTreeMap<(TopicRef, i32), usize> = BTreeMap::new();
+    let mut once: Vec<Wanted> = Vec::new();
+    for wanted in wanted {
+        let place = *places.entry((wanted.topic.clone(), wanted.partition.partition)).or_insert(once.len());
+        match once.get_mut(place) {
+            Some(known) => *known = wanted,
+            None => once.push(wanted),
+        }
+    }
+    once
 }
 
 #[cfg(test)]

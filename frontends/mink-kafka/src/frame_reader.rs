@@ -2,9 +2,10 @@
 //!
 //! Lives on: the service runtime, one per connection.
 //! Owns: the bytes that were read ahead, at most [`READ_AHEAD_BYTES`].
-//! Invariants: K-30: a length is checked before anything else; byte permits for the whole frame are held before its body is read,
-//! and a buffer begins at no more than [`BODY_BYTES_FIRST`] and grows as bytes arrive. A frame has its time from its first byte,
-//! in which waiting for our own permits does not count.
+//! Invariants: K-30: a length is checked before anything else; who only declares a frame holds nothing: byte permits for the whole of it
+//! are taken once [`PROOF_BYTES`] of it have come, and held before the rest is read into memory. A buffer begins at no more than
+//! [`BODY_BYTES_FIRST`] and grows as bytes arrive. A frame has its time from its first byte, in which waiting for our own permits does
+//! not count; one that holds permits keeps its pace, and goes soon when it stalls while others wait for them.
 use crate::counters::KafkaCounters;
 use bytes::{BufMut, Bytes, BytesMut};
 use mink_kafka_wire::{ApiKey, DecodeError, FRAME_PREFIX_LEN, Fault, frame_length};
@@ -14,6 +15,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use tokio::net::TcpStream;
 use tokio::net::tcp::ReadHalf;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -28,37 +30,67 @@ const SPARSE_FROM: usize = 64 << 10;
 /// What a body's buffer begins with at most.
 const BODY_BYTES_FIRST: usize = 2 << 20;
 
-/// A frame above [`BODY_BYTES_FIRST`] must keep arriving at this rate after a moment's grace: whoever declares much and sends little
-/// would else hold what others need until the frame's deadline.
-const LARGE_BYTES_PER_SECOND: u64 = 256 << 10;
-const LARGE_GRACE: Duration = Duration::from_secs(2);
+/// So many bytes of a longer frame must have come, here or to the system, before it gets permits.
+const PROOF_BYTES: usize = READ_AHEAD_BYTES;
+
+/// A frame with permits must keep arriving at its rate after a moment's grace: whoever declares much and sends little would else hold
+/// what others need until the frame's deadline.
+const PACE_GRACE: Duration = Duration::from_secs(2);
+
+/// A frame of which nothing comes for so long goes when others wait for permits.
+const STALLED_AFTER: Duration = Duration::from_millis(500);
 
 /// Largest frame of anything but Produce. No client sends more, and what a decoded request and its answer take is a multiple
 /// of the frame, which the permits do not cover.
 const OTHER_BYTES_MAX: usize = 4 << 20;
 
 /// How far a connection has got; written by its two halves, read by both.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Count {
     pub(crate) asked: AtomicU64,
-    pub(crate) answered: AtomicU64,
+    answered: AtomicU64,
     /// Bytes read from the socket.
     pub(crate) bytes_read: AtomicU64,
+    began: Instant,
+    /// When it last read or wrote, in ms since it began.
+    touched: AtomicU64,
 }
 
 impl Count {
-    fn answered(&self) -> u64 {
+    pub(crate) fn new(began: Instant) -> Count {
+        Count {
+            asked: AtomicU64::new(0),
+            answered: AtomicU64::new(0),
+            bytes_read: AtomicU64::new(0),
+            began,
+            touched: AtomicU64::new(0),
+        }
+    }
+
+    /// Since when nothing was asked or answered; none while an answer is owed.
+    pub(crate) fn idle_since(&self) -> Option<Instant> {
+        let since = self.began + Duration::from_millis(self.touched.load(Ordering::Acquire));
+        (!self.is_busy()).then_some(since)
+    }
+
+    /// So many requests have their answers.
+    pub(crate) fn note_answered(&self, answered: u64) {
+        self.answered.store(answered, Ordering::Release);
+        self.touch();
+    }
+
+    fn touch(&self) {
+        let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.touched.store(now, Ordering::Release);
+    }
+
+    pub(crate) fn answered(&self) -> u64 {
         self.answered.load(Ordering::Acquire)
     }
 
     fn is_busy(&self) -> bool {
         self.asked.load(Ordering::Acquire) != self.answered()
     }
-}
-
-/// By when the next bytes of a large frame must have come.
-fn keeps_pace(begun: Instant, read: usize) -> Instant {
-    begun + LARGE_GRACE + Duration::from_millis(read as u64 * 1000 / LARGE_BYTES_PER_SECOND)
 }
 
 /// A whole frame.
@@ -83,6 +115,8 @@ pub(crate) enum ReadEnd {
     Deadline,
     /// The frame's length or API is not accepted.
     Refused(DecodeError),
+    /// It was idle, and room was needed.
+    MadeRoom,
     /// The socket broke: nothing can be sent either.
     Broken(io::Error),
 }
@@ -96,6 +130,7 @@ pub(crate) struct FrameReader<'a> {
     permits: BytePermits,
     large_permits: BytePermits,
     bytes_max: u32,
+    bytes_per_second_min: u64,
     frame_deadline: Duration,
     idle_deadline: Duration,
     /// Bytes of the frames given so far, with their lengths.
@@ -121,6 +156,7 @@ impl<'a> FrameReader<'a> {
             permits,
             large_permits,
             bytes_max: limits.frame_bytes_max,
+            bytes_per_second_min: u64::from(limits.frame_bytes_per_second_min.max(1)),
             frame_deadline: Duration::from_millis(limits.frame_deadline_ms),
             idle_deadline: Duration::from_millis(limits.idle_deadline_ms),
             given: 0,
@@ -144,13 +180,14 @@ impl<'a> FrameReader<'a> {
             self.note(read.map_err(|_elapsed| ReadEnd::Deadline)?)?;
         };
         let length = frame_length(prefix, self.bytes_max).map_err(ReadEnd::Refused)?;
-        let left = deadline.saturating_duration_since(Instant::now());
         let bytes = u64::from(length) + FRAME_PREFIX_LEN as u64;
         let length = usize::try_from(length).unwrap_or(usize::MAX);
+        self.proof(length, deadline).await?;
+        let left = deadline.saturating_duration_since(Instant::now());
         // Large frames have a budget of their own: however many are declared, ordinary requests go on.
-        let permits = if length > BODY_BYTES_FIRST { &self.large_permits } else { &self.permits };
+        let permits = if length > BODY_BYTES_FIRST { &self.large_permits } else { &self.permits }.clone();
         let permit = permits.take(bytes).await;
-        let body = self.body(length, Instant::now() + left).await?;
+        let body = self.body(length, Instant::now() + left, &permits).await?;
         let position = self.given;
         self.given += (length + FRAME_PREFIX_LEN) as u64;
         self.ahead_bytes = if length < SPARSE_FROM { READ_AHEAD_BYTES } else { READ_AHEAD_SPARSE_BYTES };
@@ -183,7 +220,30 @@ impl<'a> FrameReader<'a> {
         }
     }
 
-    async fn body(&mut self, length: usize, deadline: Instant) -> Result<Bytes, ReadEnd> {
+    /// Waits until enough of the frame has come that its client may be believed.
+    async fn proof(&mut self, length: usize, deadline: Instant) -> Result<(), ReadEnd> {
+        let enough = length.min(PROOF_BYTES) + FRAME_PREFIX_LEN;
+        while self.ahead.len() < enough {
+            check_size(self.ahead.get(FRAME_PREFIX_LEN..).unwrap_or_default(), length)?;
+            let socket: &TcpStream = self.half.as_ref();
+            // What the system holds need not be copied through the read-ahead. A socket that cannot say is read.
+            let unread = rustix::io::ioctl_fionread(socket).unwrap_or(0);
+            if self.ahead.len() as u64 + unread >= enough as u64 {
+                break;
+            }
+            let room = enough - self.ahead.len();
+            let read = timeout_at(deadline, read_some(&self.half, &mut self.ahead, room)).await;
+            self.note(read.map_err(|_elapsed| ReadEnd::Deadline)?)?;
+        }
+        Ok(())
+    }
+
+    async fn body(
+        &mut self,
+        length: usize,
+        deadline: Instant,
+        permits: &BytePermits,
+    ) -> Result<Bytes, ReadEnd> {
         let _prefix = self.ahead.split_to(FRAME_PREFIX_LEN);
         if self.ahead.len() >= length {
             let body = self.ahead.split_to(length).freeze();
@@ -197,8 +257,8 @@ impl<'a> FrameReader<'a> {
         check_size(&body, length)?;
         let begun = Instant::now();
         while body.len() < length {
-            let pace = (length > BODY_BYTES_FIRST).then(|| keeps_pace(begun, body.len()));
-            let deadline = pace.map_or(deadline, |pace| pace.min(deadline));
+            let pace = Duration::from_millis(body.len() as u64 * 1000 / self.bytes_per_second_min);
+            let deadline = deadline.min(begun + PACE_GRACE + pace);
             let missing = length - body.len();
             if body.len() == body.capacity() {
                 // The allocator may move what is there.
@@ -206,8 +266,13 @@ impl<'a> FrameReader<'a> {
                 body.reserve(missing.min(body.len().max(1)));
             }
             let room = missing.min(body.capacity() - body.len());
-            let read = timeout_at(deadline, read_some(&self.half, &mut body, room)).await;
-            self.note(read.map_err(|_elapsed| ReadEnd::Deadline)?)?;
+            let next = read_some(&self.half, &mut body, room);
+            let read = match timeout_at(deadline.min(Instant::now() + STALLED_AFTER), next).await {
+                Ok(read) => read,
+                Err(_elapsed) if Instant::now() < deadline && !permits.is_short() => continue,
+                Err(_elapsed) => return Err(ReadEnd::Deadline),
+            };
+            self.note(read)?;
             check_size(&body, length)?;
         }
         Ok(body.freeze())
@@ -219,6 +284,7 @@ impl<'a> FrameReader<'a> {
             Ok(0) => Err(ReadEnd::Closed),
             Ok(bytes) => {
                 self.count.bytes_read.fetch_add(bytes as u64, Ordering::AcqRel);
+                self.count.touch();
                 Ok(())
             }
             Err(error) => Err(ReadEnd::Broken(error)),

@@ -21,7 +21,7 @@ const RATE_MIN: u64 = 256 << 10;
 /// A client that takes nothing for so long is slow ...
 const SLOW_AFTER: Duration = Duration::from_millis(500);
 /// ... and after so long it must go, if others wait for what its answer holds.
-const STALLED_AFTER: Duration = Duration::from_secs(5);
+const STALLED_AFTER: Duration = Duration::from_secs(1);
 
 /// Segments up to this length are copied out of what they lie in once their client is slow. Larger batches lie alone.
 const UNPINNED_BYTES_MAX: usize = 256 << 10;

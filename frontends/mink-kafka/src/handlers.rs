@@ -18,6 +18,8 @@ use tokio::sync::watch;
 mod acls;
 mod alter;
 mod alter_configs;
+mod alter_partition_reassignments;
+mod alter_replica_log_dirs;
 mod api_versions;
 mod create_partitions;
 mod create_topics;
@@ -28,6 +30,7 @@ mod describe_cluster;
 mod describe_configs;
 mod describe_groups;
 mod describe_log_dirs;
+mod describe_quorum;
 mod describe_topic_partitions;
 mod elect_leaders;
 mod fetch;
@@ -37,9 +40,12 @@ mod heartbeat;
 mod init_producer_id;
 mod join_group;
 mod leave_group;
+mod list_config_resources;
 mod list_groups;
 mod list_offsets;
+mod list_partition_reassignments;
 mod metadata;
+mod named_once;
 mod offset_commit;
 mod offset_delete;
 mod offset_fetch;
@@ -128,7 +134,7 @@ pub(crate) async fn dispatch(
             call.answer(&describe_groups::describe_groups(call, request).await)
         }
         RequestBody::DeleteGroups(request) => call.answer(&delete_groups::delete_groups(call, request).await),
-        RequestBody::ApiVersions(_) => call.answer(&api_versions::api_versions()),
+        RequestBody::ApiVersions(request) => call.answer(&api_versions::api_versions(call.version, &request)),
         RequestBody::CreateTopics(request) => call.answer(&create_topics::create_topics(call, request).await),
         RequestBody::DeleteTopics(request) => call.answer(&delete_topics::delete_topics(call, request).await),
         RequestBody::DeleteRecords(request) => {
@@ -162,6 +168,19 @@ pub(crate) async fn dispatch(
         }
         RequestBody::DescribeTopicPartitions(request) => {
             call.answer(&describe_topic_partitions::describe_topic_partitions(call, request))
+        }
+        RequestBody::AlterReplicaLogDirs(request) => {
+            call.answer(&alter_replica_log_dirs::alter_replica_log_dirs(call, request))
+        }
+        RequestBody::AlterPartitionReassignments(request) => {
+            call.answer(&alter_partition_reassignments::alter_partition_reassignments(call, request))
+        }
+        RequestBody::ListPartitionReassignments(_) => {
+            call.answer(&list_partition_reassignments::list_partition_reassignments())
+        }
+        RequestBody::DescribeQuorum(request) => call.answer(&describe_quorum::describe_quorum(call, request)),
+        RequestBody::ListConfigResources(request) => {
+            call.answer(&list_config_resources::list_config_resources(call, &request))
         }
         // Not offered, so it was refused when it was decoded.
         RequestBody::DescribeProducers(_) => {

@@ -17,6 +17,7 @@ mod fetch_sessions;
 mod frame_reader;
 mod frame_writer;
 mod handlers;
+mod idle;
 mod leaders;
 mod node;
 mod refusals;

@@ -2,12 +2,14 @@
 //!
 //! Lives on: the service runtime.
 //! Owns: the socket that listens, and the tasks of the connections.
-//! Invariants: I20: connections are bounded in all and per address; a panic in one connection ends that connection only; `run`
+//! Invariants: I20: connections are bounded in all and per address, and in how fast they come; when there is no room for more, the one
+//! that was idle for the longest goes; a panic in one connection ends that connection only; `run`
 //! returns when every connection has ended.
 use crate::admission::{Admission, Admitted};
 use crate::connection::serve;
 use crate::counters::Closed;
 use crate::fetch_sessions::FetchSessions;
+use crate::idle::{Idle, Listed};
 use crate::node::Node;
 use crate::{KafkaConfig, KafkaCounters};
 use futures::stream::{FuturesUnordered, StreamExt};
@@ -19,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// First and longest pause after the system refused a connection for want of something.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
@@ -61,8 +64,8 @@ impl KafkaServer {
     /// asked (for `drain_timeout` at most), closes them and returns.
     pub async fn run(self, stop: impl Future<Output = ()> + Send) {
         let KafkaServer { listener, node } = self;
-        let limits = &node.config.limits;
-        let door = Admission::new(limits.connections_max, limits.connections_per_address_max);
+        let door = Admission::new(&node.config.limits);
+        let idle = Idle::default();
         let (stopping, stops) = watch::channel(false);
         let mut connections = FuturesUnordered::new();
         let mut stop = std::pin::pin!(stop);
@@ -81,9 +84,16 @@ impl KafkaServer {
                 Ok((stream, peer)) => {
                     pause = ACCEPT_PAUSE;
                     node.counters.accepted();
-                    match door.admit(peer.ip()) {
-                        Some(place) => connections.push(start(&node, stream, peer, place, stops.clone())),
-                        None => turn_away(&node, stream, peer),
+                    match door.admit(peer.ip(), Instant::now()) {
+                        Ok(place) => {
+                            let place = (place, idle.list());
+                            connections.push(start(&node, stream, peer, place, stops.clone()));
+                        }
+                        Err(why) => turn_away(&node, stream, peer, why),
+                    }
+                    // For whoever comes next.
+                    if door.is_full() {
+                        idle.make_room(Instant::now());
                     }
                 }
                 Err(error) => {
@@ -92,7 +102,8 @@ impl KafkaServer {
                         // The client went away before it was accepted.
                         continue;
                     }
-                    tracing::warn!(%error, pause_ms = pause.as_millis(), "cannot accept kafka connections; raise the limit of open files");
+                    let made_room = idle.make_room(Instant::now());
+                    tracing::warn!(%error, made_room, pause_ms = pause.as_millis(), "cannot accept kafka connections; raise the limit of open files");
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(ACCEPT_PAUSE_MAX);
                 }
@@ -108,7 +119,7 @@ fn start(
     node: &Arc<Node>,
     stream: TcpStream,
     peer: SocketAddr,
-    place: Admitted,
+    (place, listed): (Admitted, Listed),
     stops: watch::Receiver<bool>,
 ) -> Task {
     // Answers are written whole; waiting for more only delays them.
@@ -118,15 +129,18 @@ fn start(
     node.counters.opened();
     let served = Arc::clone(node);
     node.service.spawn("kafka-connection", async move {
-        serve(stream, peer, served, stops).await;
+        serve(stream, peer, served, stops, listed).await;
         drop(place);
     })
 }
 
-fn turn_away(node: &Node, stream: TcpStream, peer: SocketAddr) {
+fn turn_away(node: &Node, stream: TcpStream, peer: SocketAddr, why: Closed) {
     drop(stream);
-    if let Some(held_back) = node.counters.closed(Closed::ConnectionLimit) {
-        tracing::warn!(%peer, held_back, "too many kafka connections; see connections-max and connections-per-address-max");
+    if let Some(held_back) = node.counters.closed(why) {
+        tracing::warn!(
+            %peer, reason = why.name(), held_back,
+            "too many kafka connections; see connections-max, connections-per-second and the same per address"
+        );
     }
 }
 

@@ -89,6 +89,9 @@ pub struct ServeArgs {
     /// Shortest session time-out that a member of a consumer group may ask for
     #[arg(long, env = "MINK_KAFKA_SESSION_TIMEOUT_MIN", value_name = "TIME", default_value = "6s", value_parser = duration)]
     pub kafka_session_timeout_min: Duration,
+    /// How long committed offsets are kept once no member of their group needs them
+    #[arg(long, env = "MINK_KAFKA_OFFSETS_RETENTION", value_name = "TIME", default_value = "7d", value_parser = duration)]
+    pub kafka_offsets_retention: Duration,
     /// Database whose tables are topics by their bare name
     #[arg(long, env = "MINK_KAFKA_DATABASE", value_name = "NAME", default_value = "kafka")]
     pub kafka_database: String,
@@ -127,6 +130,15 @@ pub struct LimitArgs {
     /// Connections of one address
     #[arg(long, env = "MINK_CONNECTIONS_PER_ADDRESS_MAX", value_name = "N", hide_short_help = true)]
     pub connections_per_address_max: Option<u32>,
+    /// New connections per second on average; four times as many may come at once
+    #[arg(long, env = "MINK_CONNECTIONS_PER_SECOND", value_name = "N", hide_short_help = true)]
+    pub connections_per_second: Option<u32>,
+    /// New connections per second of one address
+    #[arg(long, env = "MINK_CONNECTIONS_PER_ADDRESS_PER_SECOND", value_name = "N", hide_short_help = true)]
+    pub connections_per_address_per_second: Option<u32>,
+    /// A request of more than 8KiB keeps arriving at this rate (per second)
+    #[arg(long, env = "MINK_FRAME_BYTES_PER_SECOND_MIN", value_name = "SIZE", hide_short_help = true)]
+    pub frame_bytes_per_second_min: Option<Bytes>,
     /// Requests of one connection that wait for their answer
     #[arg(long, env = "MINK_REQUESTS_IN_FLIGHT_MAX", value_name = "N", hide_short_help = true)]
     pub requests_in_flight_max: Option<u32>,

@@ -5,21 +5,21 @@
 use crate::args::ServeArgs;
 use crate::memory::Memory;
 use crate::settings::SettingsError;
-use mink_node::{GROUP_BUCKETS, GroupLimits};
+use mink_node::GroupLimits;
 use std::time::Duration;
 
 /// Half of the part is for what is on its way to the log: the same bytes once more.
 const COPIES: u64 = 2;
-/// Groups take so much of a coordinator's memory at most, and members of a group.
+const RETENTION_MAX_MS: u64 = 100 * 365 * 24 * 60 * 60 * 1_000;
+/// One group takes so much of the memory of all groups at most, and one member.
 const GROUP_SHARE: usize = 2;
 const MEMBER_SHARE: usize = 4;
 
 /// What a coordinator is bounded by.
 pub(crate) fn group_limits(args: &ServeArgs, memory: &Memory) -> Result<GroupLimits, SettingsError> {
     let (given, defaults) = (&args.limits, GroupLimits::default());
-    let fits = memory.groups / u64::from(GROUP_BUCKETS) / COPIES;
-    let coordinator_bytes_max =
-        defaults.coordinator_bytes_max.min(usize::try_from(fits).unwrap_or(usize::MAX));
+    // The node's coordinators share it: groups spread over them as their names fall.
+    let coordinator_bytes_max = usize::try_from(memory.groups / COPIES).unwrap_or(usize::MAX);
     let fit = |flag, asked: Option<crate::units::Bytes>, default: usize, share: usize| {
         let most = coordinator_bytes_max / share;
         match asked.map(|bytes| usize::try_from(bytes.0).unwrap_or(usize::MAX)) {
@@ -54,6 +54,7 @@ pub(crate) fn group_limits(args: &ServeArgs, memory: &Memory) -> Result<GroupLim
             .offset_metadata_bytes_max
             .map_or(defaults.commit_metadata_bytes_max, usize::from),
         session_timeout_min_ms: millis("kafka-session-timeout-min", args.kafka_session_timeout_min)?,
+        offsets_retention_ms: retention(args.kafka_offsets_retention)?,
         rebalance_delay_ms: millis("kafka-rebalance-delay", args.kafka_rebalance_delay)?,
         ..defaults
     };
@@ -63,6 +64,17 @@ pub(crate) fn group_limits(args: &ServeArgs, memory: &Memory) -> Result<GroupLim
         return Err(SettingsError::Range { flag, value, accepted });
     }
     Ok(limits)
+}
+
+fn retention(time: Duration) -> Result<u64, SettingsError> {
+    let (flag, accepted) = ("kafka-offsets-retention", "1ms to 100 years");
+    let value = format!("{time:?}");
+    let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    if (1..=RETENTION_MAX_MS).contains(&millis) {
+        Ok(millis)
+    } else {
+        Err(SettingsError::Range { flag, value, accepted })
+    }
 }
 
 fn millis(flag: &'static str, time: Duration) -> Result<u32, SettingsError> {
@@ -84,7 +96,9 @@ mod tests {
 
     #[test]
     fn the_defaults_are_those_of_the_interface() {
-        assert_eq!(limits(&["--memory", "64GiB"]).expect("valid"), GroupLimits::default());
+        let given = limits(&["--memory", "64GiB"]).expect("valid");
+        let coordinator_bytes_max = given.coordinator_bytes_max;
+        assert_eq!(given, GroupLimits { coordinator_bytes_max, ..GroupLimits::default() });
     }
 
     #[test]
@@ -96,6 +110,10 @@ mod tests {
             (limits_given.rebalance_delay_ms, limits_given.session_timeout_min_ms, limits_given.members_max),
             (0, 1_000, 5)
         );
+        let kept = limits(&["--kafka-offsets-retention", "36h"]).expect("valid").offsets_retention_ms;
+        assert_eq!(kept, 36 * 60 * 60 * 1_000);
+        let error = limits(&["--kafka-offsets-retention", "0s"]).expect_err("refused");
+        assert!(error.to_string().contains("--kafka-offsets-retention"), "{error}");
         let error = limits(&["--memory", "128MiB", "--group-bytes-max", "8MiB"]).expect_err("refused");
         assert!(error.to_string().contains("--group-bytes-max"), "{error}");
         let error = limits(&["--kafka-session-timeout-min", "31m"]).expect_err("refused");
@@ -106,7 +124,7 @@ mod tests {
     fn i20_all_coordinators_together_keep_within_their_part_of_the_memory() {
         for (memory, bytes) in [("128MiB", 128_u64 << 20), ("1GiB", 1 << 30), ("64GiB", 64 << 30)] {
             let limits = limits(&["--memory", memory]).expect("valid");
-            let all = limits.coordinator_bytes_max as u64 * u64::from(GROUP_BUCKETS) * COPIES;
+            let all = limits.coordinator_bytes_max as u64 * COPIES;
             assert!(all <= Memory::split(bytes).expect("enough").groups, "{memory}");
             assert!(limits.group_bytes_max < limits.coordinator_bytes_max);
         }

@@ -331,6 +331,12 @@ fn limits(args: &ServeArgs, memory: &Memory) -> Result<Limits, SettingsError> {
         connections_per_address_max: given.connections_per_address_max.unwrap_or_else(|| {
             defaults.connections_per_address_max.min(given.connections_max.unwrap_or(u32::MAX))
         }),
+        connections_per_second: given.connections_per_second.unwrap_or(defaults.connections_per_second),
+        connections_per_address_per_second: given.connections_per_address_per_second.unwrap_or_else(|| {
+            defaults.connections_per_address_per_second.min(given.connections_per_second.unwrap_or(u32::MAX))
+        }),
+        frame_bytes_per_second_min: size("frame-bytes-per-second-min", given.frame_bytes_per_second_min)?
+            .unwrap_or(defaults.frame_bytes_per_second_min),
         requests_in_flight_max: given.requests_in_flight_max.unwrap_or(defaults.requests_in_flight_max),
         batch_bytes_max: most("batch-bytes-max", batch, defaults.batch_bytes_max, Memory::batch_bytes_max)?,
         fetch_bytes_max: most("fetch-bytes-max", fetch, defaults.fetch_bytes_max, Memory::fetch_bytes_max)?,

@@ -24,6 +24,8 @@ impl Context {
     }
 
     async fn leave(&self) -> NodeEnd {
+        // Members look for another coordinator while this one makes its last commits durable.
+        self.drain_groups().await;
         let buckets = self.opened.all();
         join_all(buckets.iter().map(|(bucket, _)| self.release(*bucket))).await;
         // All they ordered is durable; they would take the end of the chain for a fence.

@@ -12,6 +12,7 @@ mod ask;
 mod checkpoint;
 mod clock;
 mod coordinator;
+mod fullness;
 mod lag;
 mod load;
 mod log;
@@ -61,6 +62,17 @@ impl NodeGroups {
     }
 }
 
+impl Context {
+    /// The node drains: every question is answered by "not the coordinator" from then on; those that wait are answered here.
+    pub(crate) async fn drain_groups(&self) {
+        let (reply, answer) = reply();
+        // Without the task that coordinates nobody waits.
+        if self.groups.send(Ask::Drain(reply)).await.is_ok() {
+            let _ = answer.answer().await;
+        }
+    }
+}
+
 #[async_trait]
 impl GroupCoordinator for NodeGroups {
     async fn coordinator(&self, group: &GroupId) -> Result<Broker, GroupError> {
@@ -75,6 +87,10 @@ impl GroupCoordinator for NodeGroups {
             let state = context.metadata.wait_until(|state| owner(state).is_some()).await.ok()?;
             let (owner, node) = owner(&state)?;
             if owner == context.me() {
+                // It answers nothing any more; whoever takes the bucket next does.
+                if context.is_draining() {
+                    return None;
+                }
                 context.opened.wait(&[bucket]).await;
             }
             context.brokers().into_iter().find(|broker| broker.node == node)

@@ -47,14 +47,22 @@ impl NodeSource {
     }
 }
 
-/// Keeps the answers within `bytes_max` together: they were read shard by shard, each within the whole budget.
-fn cut(answers: &mut ReadsAnswer, bytes_max: u32) {
+/// Keeps the answers within `bytes_max` together, and each but the first that has anything within what its read asked for: they were read
+/// shard by shard, each within the whole budget and each with a first of its own (KIP-74).
+fn cut(reads: &[Read], answers: &mut ReadsAnswer, bytes_max: u32) {
     let (mut left, mut first) = (u64::from(bytes_max), true);
-    for answer in answers.iter_mut().flatten() {
+    for (read, answer) in reads.iter().zip(answers) {
+        let Ok(answer) = answer else { continue };
+        let mut own = u64::from(read.bytes_max);
         answer.batches.retain(|batch| {
             let bytes = batch.len() as u64;
-            let keep = first || bytes <= left;
-            left = if keep { left.saturating_sub(bytes) } else { 0 };
+            let keep = first || bytes <= left.min(own);
+            if keep {
+                (left, own) = (left.saturating_sub(bytes), own.saturating_sub(bytes));
+            } else {
+                left = if bytes > left { 0 } else { left };
+                own = 0;
+            }
             first = false;
             keep
         });
@@ -98,7 +106,7 @@ impl LogSource for NodeSource {
                 None => Err(ReadError::NotOwner { bucket: read.bucket }),
             })
             .collect();
-        cut(&mut in_order, bytes_max);
+        cut(&reads, &mut in_order, bytes_max);
         in_order
     }
 
@@ -171,9 +179,10 @@ impl Batches for InBucket<'_> {
         let bucket = self.bucket;
         match service.blocking("search-batch", search).await {
             Ok(Ok(record)) => record,
-            // The producer lied about what it compressed; its batch has no record that anybody could read.
+            // The producer lied about what it compressed; its batch has no record that anybody could read. Whoever searches again and again
+            // must not fill the log with it.
             Ok(Err(error)) => {
-                tracing::warn!(%bucket, %error, "a batch cannot be searched by time");
+                tracing::debug!(%bucket, %error, "a batch cannot be searched by time");
                 None
             }
             Err(error) => {
@@ -199,6 +208,13 @@ mod tests {
         }
     }
 
+    fn reads(bytes_max: &[u32]) -> Vec<Read> {
+        let bucket = BucketId::unpartitioned(mink_types::TableId(1), mink_types::BucketIndex(0));
+        let read =
+            |bytes_max: &u32| Read { bucket, from: Offset(0), bytes_max: *bytes_max, leader_epoch: None };
+        bytes_max.iter().map(read).collect()
+    }
+
     fn sizes(answers: &ReadsAnswer) -> Vec<usize> {
         answers.iter().map(|answer| answer.as_ref().map_or(0, ReadAnswer::bytes)).collect()
     }
@@ -206,7 +222,7 @@ mod tests {
     #[test]
     fn answers_of_several_shards_keep_within_one_budget() {
         let mut answers = vec![Ok(answer(&[])), Ok(answer(&[60, 30])), Ok(answer(&[20])), Ok(answer(&[5]))];
-        cut(&mut answers, 100);
+        cut(&reads(&[1_000; 4]), &mut answers, 100);
         assert_eq!(
             sizes(&answers),
             [0, 90, 0, 0],
@@ -217,7 +233,19 @@ mod tests {
     #[test]
     fn the_first_batch_is_given_however_large() {
         let mut answers = vec![Ok(answer(&[500, 1])), Ok(answer(&[1]))];
-        cut(&mut answers, 100);
+        cut(&reads(&[1_000; 2]), &mut answers, 100);
         assert_eq!(sizes(&answers), [500, 0]);
+    }
+
+    #[test]
+    fn p_25_only_the_first_that_has_anything_goes_beyond_its_own_limit() {
+        let mut answers =
+            vec![Ok(answer(&[])), Ok(answer(&[60])), Ok(answer(&[60, 5])), Ok(answer(&[30, 40, 1]))];
+        cut(&reads(&[1, 1, 1, 50]), &mut answers, 1_000);
+        assert_eq!(
+            sizes(&answers),
+            [0, 60, 0, 30],
+            "whole batches in order, none behind one that does not fit"
+        );
     }
 }

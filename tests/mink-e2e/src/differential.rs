@@ -72,10 +72,6 @@ async fn the_recording_is_what_kafka_says() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_answers_as_kafka_does_but_where_it_says_why() {
-    if !setup::is_long() {
-        eprintln!("skip: all APIs and versions take minutes; MINK_E2E_LONG=1 asks them");
-        return;
-    }
     let folder = Folder::new();
     // As the recorded Kafka was started.
     let config = setup::node(&folder)

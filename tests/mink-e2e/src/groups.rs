@@ -1,6 +1,9 @@
 //! Consumer groups with real clients: members share partitions, go, die and come back, and the node is killed meanwhile; no record is passed
 //! over (I18), and `mink group` tells how it stands.
 
+mod chaos;
+mod crowd;
+mod raw;
 mod team;
 
 use std::time::Duration;
@@ -171,7 +174,7 @@ async fn a_member_that_dies_is_replaced_after_its_session() {
     let folder = Folder::new();
     let mut node = node(&folder).start_on_fixed_ports().await.unwrap();
     let mut team = begun(&folder, &node, "confluent").await;
-    team.kill_first().await;
+    assert_eq!(team.kill_first().await, None);
     team.produce(RECORDS).await;
     let within = SESSION + SETTLES_WITHIN;
     until_described(node.kafka(), &team.group, within, |group| {

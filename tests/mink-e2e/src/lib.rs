@@ -28,6 +28,8 @@ mod durable_order;
 #[cfg(test)]
 mod fast_start;
 #[cfg(test)]
+mod floods;
+#[cfg(test)]
 mod full_disk;
 #[cfg(test)]
 mod garbage;

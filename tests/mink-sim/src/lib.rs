@@ -9,6 +9,7 @@
 mod clients;
 mod damage;
 mod dice;
+mod group_history;
 mod history;
 mod ledger;
 mod levels;

@@ -12,7 +12,7 @@ use crate::store::SimStore;
 use crate::weather::Cut;
 use futures::channel::oneshot;
 use futures::future::{Either, select};
-use mink_api::{Admin, LogSource};
+use mink_api::{Admin, GroupCoordinator, LogSource};
 use mink_node::{DataDir, GroupLimits, Node, NodeConfig, NodeEnd, Progress, StartError, Stores};
 use mink_object::ObjectStore;
 use mink_router::BytePermits;
@@ -48,6 +48,7 @@ pub(crate) struct Serving {
     pub(crate) process: SimProcess,
     pub(crate) source: Arc<dyn LogSource>,
     pub(crate) admin: Arc<dyn Admin>,
+    pub(crate) groups: Arc<dyn GroupCoordinator>,
     pub(crate) permits: BytePermits,
 }
 
@@ -247,6 +248,7 @@ impl Life {
             process: self.process.clone(),
             source: node.source(),
             admin: node.admin(),
+            groups: node.groups(),
             permits: BytePermits::new(u64::from(limits.frame_bytes_max)),
         };
         self.site.serving().insert(self.number, serving);
@@ -287,7 +289,7 @@ impl Life {
             kafka_database: DatabaseName::new("kafka").expect("valid"),
             shards: NonZeroUsize::new(plan.shards).unwrap_or(NonZeroUsize::MIN),
             limits: plan.limits.clone(),
-            groups: GroupLimits::default(),
+            groups: GroupLimits { rebalance_delay_ms: 0, ..GroupLimits::default() },
             wal: plan.wal.clone(),
             lease_ttl: plan.lease_ttl,
             tail_bytes: plan.tail_bytes,

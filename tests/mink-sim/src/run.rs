@@ -2,6 +2,7 @@
 //!
 //! Lives on: the simulation's thread.
 use crate::clients::admin::{self, Notes};
+use crate::clients::members::{self, Members};
 use crate::clients::reader::{Got, read};
 use crate::clients::{Clients, producer, reader};
 use crate::dice::Dice;
@@ -34,11 +35,14 @@ const LAST_READS_MAX: u32 = 600;
 pub struct Options {
     /// How long clients and nature are at work, in virtual time.
     pub duration: Duration,
+    /// Whether there is a consumer group, whose members come and go. Such a history damages nothing: a group goes back to what the
+    /// rest of its log says when an object of it is lost (decision 0016).
+    pub group: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { duration: Duration::from_secs(40) }
+        Options { duration: Duration::from_secs(40), group: false }
     }
 }
 
@@ -115,7 +119,8 @@ fn start<T: Send + 'static>(
 async fn story(world: SimWorld, history: Arc<History>, options: Options) {
     let service = world.runtime().service();
     let dice = Dice::new(service.clone());
-    let plan = Plan::draw(&dice, options.duration);
+    let mut plan = Plan::draw(&dice, options.duration);
+    plan.damage &= !options.group;
     tracing::info!(?plan, "plan");
     let cluster = ClusterName::new("sim").expect("valid");
     let sqlite = SqliteLog::open(&service, Database::Memory, &cluster).await.expect("opens in memory");
@@ -128,6 +133,7 @@ async fn story(world: SimWorld, history: Arc<History>, options: Options) {
     let site = Site::new(&world, &dice, plan, cluster, (store, log), &history, &ledger);
     let mut nature = Nature::new(&site, &weather, &memory);
     let clients = Clients::new(&site);
+    let group = options.group.then(|| Members::new(&clients));
 
     let tables = {
         let (clients, tables) = (clients.clone(), site.plan.tables);
@@ -148,6 +154,9 @@ async fn story(world: SimWorld, history: Arc<History>, options: Options) {
     for _ in 0..site.plan.readers {
         producers.push(start(&site, "reader", reader::wander(clients.clone())));
     }
+    for _ in 0..group.as_ref().map_or(0, Members::count) {
+        producers.extend(group.clone().map(|group| start(&site, "member", members::live(group))));
+    }
     let admin = start(&site, "administrator", admin::wander(clients.clone()));
     nature.rage(site.plan.duration).await;
 
@@ -166,7 +175,7 @@ async fn story(world: SimWorld, history: Arc<History>, options: Options) {
         history.violated("clients do not come to an end though all is well".into());
     }
     if history.violations().is_empty() {
-        last_look(&mut nature, &clients, &memory, notes.unwrap_or_default()).await;
+        last_look(&mut nature, &clients, &memory, notes.unwrap_or_default(), group.as_ref()).await;
     }
     nature.end_all(false).await;
 }
@@ -186,12 +195,23 @@ async fn with<T>(nature: &mut Nature, mut client: Client<T>, limit: Duration) ->
 }
 
 /// Every later reader and owner finds everything; in the end nothing is kept beyond its time, and no garbage is left.
-async fn last_look(nature: &mut Nature, clients: &Clients, memory: &MemoryStore, notes: Notes) {
+async fn last_look(
+    nature: &mut Nature,
+    clients: &Clients,
+    memory: &MemoryStore,
+    notes: Notes,
+    group: Option<&Members>,
+) {
     let (site, ledger) = (&clients.site, &clients.site.ledger);
     for round in 0..3 {
         let reading = {
-            let clients = clients.clone();
-            start(site, "last readers", async move { read_all(&clients).await })
+            let (clients, group) = (clients.clone(), group.cloned());
+            start(site, "last readers", async move {
+                read_all(&clients).await;
+                if let Some(group) = group {
+                    group.read_last().await;
+                }
+            })
         };
         if with(nature, reading, Duration::from_secs(200)).await.is_none() {
             return site.history.violated("the last readers do not come to an end".into());

@@ -4,13 +4,14 @@
 mod mutants;
 
 use crate::{Options, Report, run};
+use std::time::Duration;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
 /// Runs `seeds`, in threads of their own; the first report with a violation, if any.
-fn first_violation(seeds: std::ops::Range<u64>) -> (u64, Option<Report>) {
+fn first_violation(seeds: std::ops::Range<u64>, options: Options) -> (u64, Option<Report>) {
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
     let next = std::sync::atomic::AtomicU64::new(seeds.start);
     let found = std::sync::Mutex::new(None::<Report>);
@@ -22,7 +23,7 @@ fn first_violation(seeds: std::ops::Range<u64>) -> (u64, Option<Report>) {
                     if seed >= seeds.end || found.lock().unwrap().is_some() {
                         return;
                     }
-                    let report = run(seed, Options::default());
+                    let report = run(seed, options);
                     if !report.violations.is_empty() {
                         found.lock().unwrap().get_or_insert(report);
                     }
@@ -36,10 +37,22 @@ fn first_violation(seeds: std::ops::Range<u64>) -> (u64, Option<Report>) {
 
 #[test]
 fn i1_to_i7_i12_i14_i20_hold_over_many_seeds() {
-    let seeds = number("MINK_SEEDS").unwrap_or(100);
+    hold_over(100, Options::default());
+}
+
+#[test]
+fn i18_holds_over_many_seeds_with_a_group() {
+    hold_over(60, WITH_GROUP);
+}
+
+/// With members of a group that come and go.
+const WITH_GROUP: Options = Options { duration: Duration::from_secs(40), group: true };
+
+fn hold_over(seeds: u64, options: Options) {
+    let seeds = number("MINK_SEEDS").unwrap_or(seeds);
     let first = number("MINK_SEED_FIRST").unwrap_or(0);
     let began = std::time::Instant::now();
-    let (ran, found) = first_violation(first..first + seeds);
+    let (ran, found) = first_violation(first..first + seeds, options);
     println!("{ran} seeds in {:.1} s", began.elapsed().as_secs_f64());
     if let Some(report) = found {
         panic!("{report}");
@@ -48,8 +61,17 @@ fn i1_to_i7_i12_i14_i20_hold_over_many_seeds() {
 
 #[test]
 fn one_seed() {
+    one(Options::default());
+}
+
+#[test]
+fn one_seed_with_a_group() {
+    one(WITH_GROUP);
+}
+
+fn one(options: Options) {
     let seed = number("MINK_SEED").unwrap_or(1);
-    let report = run(seed, Options::default());
+    let report = run(seed, options);
     println!("{report}");
     println!("trace {:016x}, {} steps, {:?} virtual", report.trace, report.steps, report.elapsed);
     assert!(report.violations.is_empty(), "{report}");

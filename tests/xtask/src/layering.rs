@@ -99,6 +99,7 @@ const ALLOWED: &[(&str, &str, &[&str])] = &[
             "mink-types",
             "mink-record",
             "mink-metadata",
+            "mink-group",
             "mink-rt",
             "mink-object",
             "s3stream",
@@ -113,6 +114,20 @@ const ALLOWED: &[(&str, &str, &[&str])] = &[
     ("mink-model", "tests", &["mink-types", "mink-metadata", "mink-coordinator"]),
     // The bare connection of the end-to-end tests speaks in the messages and batches of core.
     ("mink-e2e", "tests", &["mink-testkit", "mink-kafka-wire", "mink-record"]),
+    // What it fuzzes.
+    (
+        "mink-fuzz",
+        "tests",
+        &[
+            "mink-types",
+            "mink-record",
+            "mink-log",
+            "mink-metadata",
+            "mink-kafka-wire",
+            "mink-group",
+            "s3stream",
+        ],
+    ),
     ("xtask", "tests", &["mink-testkit"]),
 ];
 

@@ -44,6 +44,13 @@ const STEPS: &[Step] = &[
         arguments: &["test", "--workspace", "--no-fail-fast"],
         needs_s3: true,
     },
+    // Five minutes for all targets together.
+    Step {
+        name: "fuzz",
+        program: "cargo",
+        arguments: &["run", "--quiet", "-p", "mink-fuzz", "--", "--seconds", "21"],
+        needs_s3: false,
+    },
     // Another feature of the lowest crates: what lies above them is built once more, for this step alone.
     Step {
         name: "mutants",

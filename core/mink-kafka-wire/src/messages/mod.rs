@@ -3,6 +3,8 @@
 //! Lives on: anywhere (pure).
 
 pub mod alter_configs;
+pub mod alter_partition_reassignments;
+pub mod alter_replica_log_dirs;
 mod api_key;
 pub mod api_versions;
 pub mod create_acls;
@@ -18,6 +20,7 @@ pub mod describe_configs;
 pub mod describe_groups;
 pub mod describe_log_dirs;
 pub mod describe_producers;
+pub mod describe_quorum;
 pub mod describe_topic_partitions;
 pub mod elect_leaders;
 pub mod fetch;
@@ -27,8 +30,10 @@ pub mod incremental_alter_configs;
 pub mod init_producer_id;
 pub mod join_group;
 pub mod leave_group;
+pub mod list_config_resources;
 pub mod list_groups;
 pub mod list_offsets;
+pub mod list_partition_reassignments;
 pub mod metadata;
 pub mod offset_commit;
 pub mod offset_delete;
@@ -47,6 +52,10 @@ use crate::header::encode_response;
 use crate::message::Message;
 
 use alter_configs::{AlterConfigsRequest, AlterConfigsResponse};
+use alter_partition_reassignments::{
+    AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse,
+};
+use alter_replica_log_dirs::{AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse};
 use api_versions::{ApiVersionsRequest, ApiVersionsResponse};
 use create_acls::{CreateAclsRequest, CreateAclsResponse};
 use create_partitions::{CreatePartitionsRequest, CreatePartitionsResponse};
@@ -61,6 +70,7 @@ use describe_configs::{DescribeConfigsRequest, DescribeConfigsResponse};
 use describe_groups::{DescribeGroupsRequest, DescribeGroupsResponse};
 use describe_log_dirs::{DescribeLogDirsRequest, DescribeLogDirsResponse};
 use describe_producers::{DescribeProducersRequest, DescribeProducersResponse};
+use describe_quorum::{DescribeQuorumRequest, DescribeQuorumResponse};
 use describe_topic_partitions::{DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse};
 use elect_leaders::{ElectLeadersRequest, ElectLeadersResponse};
 use fetch::{FetchRequest, FetchResponse};
@@ -70,8 +80,10 @@ use incremental_alter_configs::{IncrementalAlterConfigsRequest, IncrementalAlter
 use init_producer_id::{InitProducerIdRequest, InitProducerIdResponse};
 use join_group::{JoinGroupRequest, JoinGroupResponse};
 use leave_group::{LeaveGroupRequest, LeaveGroupResponse};
+use list_config_resources::{ListConfigResourcesRequest, ListConfigResourcesResponse};
 use list_groups::{ListGroupsRequest, ListGroupsResponse};
 use list_offsets::{ListOffsetsRequest, ListOffsetsResponse};
+use list_partition_reassignments::{ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse};
 use metadata::{MetadataRequest, MetadataResponse};
 use offset_commit::{OffsetCommitRequest, OffsetCommitResponse};
 use offset_delete::{OffsetDeleteRequest, OffsetDeleteResponse};
@@ -131,6 +143,8 @@ pub enum RequestBody {
     DescribeConfigs(DescribeConfigsRequest),
     /// Key 33.
     AlterConfigs(AlterConfigsRequest),
+    /// Key 34.
+    AlterReplicaLogDirs(AlterReplicaLogDirsRequest),
     /// Key 35.
     DescribeLogDirs(DescribeLogDirsRequest),
     /// Key 37.
@@ -141,12 +155,20 @@ pub enum RequestBody {
     ElectLeaders(ElectLeadersRequest),
     /// Key 44.
     IncrementalAlterConfigs(IncrementalAlterConfigsRequest),
+    /// Key 45.
+    AlterPartitionReassignments(AlterPartitionReassignmentsRequest),
+    /// Key 46.
+    ListPartitionReassignments(ListPartitionReassignmentsRequest),
     /// Key 47.
     OffsetDelete(OffsetDeleteRequest),
+    /// Key 55.
+    DescribeQuorum(DescribeQuorumRequest),
     /// Key 60.
     DescribeCluster(DescribeClusterRequest),
     /// Key 61.
     DescribeProducers(DescribeProducersRequest),
+    /// Key 74.
+    ListConfigResources(ListConfigResourcesRequest),
     /// Key 75.
     DescribeTopicPartitions(DescribeTopicPartitionsRequest),
 }
@@ -295,6 +317,12 @@ impl From<AlterConfigsRequest> for RequestBody {
     }
 }
 
+impl From<AlterReplicaLogDirsRequest> for RequestBody {
+    fn from(body: AlterReplicaLogDirsRequest) -> Self {
+        Self::AlterReplicaLogDirs(body)
+    }
+}
+
 impl From<DescribeLogDirsRequest> for RequestBody {
     fn from(body: DescribeLogDirsRequest) -> Self {
         Self::DescribeLogDirs(body)
@@ -325,9 +353,27 @@ impl From<IncrementalAlterConfigsRequest> for RequestBody {
     }
 }
 
+impl From<AlterPartitionReassignmentsRequest> for RequestBody {
+    fn from(body: AlterPartitionReassignmentsRequest) -> Self {
+        Self::AlterPartitionReassignments(body)
+    }
+}
+
+impl From<ListPartitionReassignmentsRequest> for RequestBody {
+    fn from(body: ListPartitionReassignmentsRequest) -> Self {
+        Self::ListPartitionReassignments(body)
+    }
+}
+
 impl From<OffsetDeleteRequest> for RequestBody {
     fn from(body: OffsetDeleteRequest) -> Self {
         Self::OffsetDelete(body)
+    }
+}
+
+impl From<DescribeQuorumRequest> for RequestBody {
+    fn from(body: DescribeQuorumRequest) -> Self {
+        Self::DescribeQuorum(body)
     }
 }
 
@@ -340,6 +386,12 @@ impl From<DescribeClusterRequest> for RequestBody {
 impl From<DescribeProducersRequest> for RequestBody {
     fn from(body: DescribeProducersRequest) -> Self {
         Self::DescribeProducers(body)
+    }
+}
+
+impl From<ListConfigResourcesRequest> for RequestBody {
+    fn from(body: ListConfigResourcesRequest) -> Self {
+        Self::ListConfigResources(body)
     }
 }
 
@@ -389,6 +441,9 @@ impl RequestBody {
                 Self::DescribeConfigs(DescribeConfigsRequest::decode_body(version, body)?)
             }
             ApiKey::AlterConfigs => Self::AlterConfigs(AlterConfigsRequest::decode_body(version, body)?),
+            ApiKey::AlterReplicaLogDirs => {
+                Self::AlterReplicaLogDirs(AlterReplicaLogDirsRequest::decode_body(version, body)?)
+            }
             ApiKey::DescribeLogDirs => {
                 Self::DescribeLogDirs(DescribeLogDirsRequest::decode_body(version, body)?)
             }
@@ -400,12 +455,24 @@ impl RequestBody {
             ApiKey::IncrementalAlterConfigs => {
                 Self::IncrementalAlterConfigs(IncrementalAlterConfigsRequest::decode_body(version, body)?)
             }
+            ApiKey::AlterPartitionReassignments => Self::AlterPartitionReassignments(
+                AlterPartitionReassignmentsRequest::decode_body(version, body)?,
+            ),
+            ApiKey::ListPartitionReassignments => Self::ListPartitionReassignments(
+                ListPartitionReassignmentsRequest::decode_body(version, body)?,
+            ),
             ApiKey::OffsetDelete => Self::OffsetDelete(OffsetDeleteRequest::decode_body(version, body)?),
+            ApiKey::DescribeQuorum => {
+                Self::DescribeQuorum(DescribeQuorumRequest::decode_body(version, body)?)
+            }
             ApiKey::DescribeCluster => {
                 Self::DescribeCluster(DescribeClusterRequest::decode_body(version, body)?)
             }
             ApiKey::DescribeProducers => {
                 Self::DescribeProducers(DescribeProducersRequest::decode_body(version, body)?)
+            }
+            ApiKey::ListConfigResources => {
+                Self::ListConfigResources(ListConfigResourcesRequest::decode_body(version, body)?)
             }
             ApiKey::DescribeTopicPartitions => {
                 Self::DescribeTopicPartitions(DescribeTopicPartitionsRequest::decode_body(version, body)?)
@@ -447,14 +514,19 @@ impl RequestBody {
             Self::DeleteAcls(_) => ApiKey::DeleteAcls,
             Self::DescribeConfigs(_) => ApiKey::DescribeConfigs,
             Self::AlterConfigs(_) => ApiKey::AlterConfigs,
+            Self::AlterReplicaLogDirs(_) => ApiKey::AlterReplicaLogDirs,
             Self::DescribeLogDirs(_) => ApiKey::DescribeLogDirs,
             Self::CreatePartitions(_) => ApiKey::CreatePartitions,
             Self::DeleteGroups(_) => ApiKey::DeleteGroups,
             Self::ElectLeaders(_) => ApiKey::ElectLeaders,
             Self::IncrementalAlterConfigs(_) => ApiKey::IncrementalAlterConfigs,
+            Self::AlterPartitionReassignments(_) => ApiKey::AlterPartitionReassignments,
+            Self::ListPartitionReassignments(_) => ApiKey::ListPartitionReassignments,
             Self::OffsetDelete(_) => ApiKey::OffsetDelete,
+            Self::DescribeQuorum(_) => ApiKey::DescribeQuorum,
             Self::DescribeCluster(_) => ApiKey::DescribeCluster,
             Self::DescribeProducers(_) => ApiKey::DescribeProducers,
+            Self::ListConfigResources(_) => ApiKey::ListConfigResources,
             Self::DescribeTopicPartitions(_) => ApiKey::DescribeTopicPartitions,
         }
     }
@@ -511,6 +583,8 @@ pub enum ResponseBody {
     DescribeConfigs(DescribeConfigsResponse),
     /// Key 33.
     AlterConfigs(AlterConfigsResponse),
+    /// Key 34.
+    AlterReplicaLogDirs(AlterReplicaLogDirsResponse),
     /// Key 35.
     DescribeLogDirs(DescribeLogDirsResponse),
     /// Key 37.
@@ -521,12 +595,20 @@ pub enum ResponseBody {
     ElectLeaders(ElectLeadersResponse),
     /// Key 44.
     IncrementalAlterConfigs(IncrementalAlterConfigsResponse),
+    /// Key 45.
+    AlterPartitionReassignments(AlterPartitionReassignmentsResponse),
+    /// Key 46.
+    ListPartitionReassignments(ListPartitionReassignmentsResponse),
     /// Key 47.
     OffsetDelete(OffsetDeleteResponse),
+    /// Key 55.
+    DescribeQuorum(DescribeQuorumResponse),
     /// Key 60.
     DescribeCluster(DescribeClusterResponse),
     /// Key 61.
     DescribeProducers(DescribeProducersResponse),
+    /// Key 74.
+    ListConfigResources(ListConfigResourcesResponse),
     /// Key 75.
     DescribeTopicPartitions(DescribeTopicPartitionsResponse),
 }
@@ -675,6 +757,12 @@ impl From<AlterConfigsResponse> for ResponseBody {
     }
 }
 
+impl From<AlterReplicaLogDirsResponse> for ResponseBody {
+    fn from(body: AlterReplicaLogDirsResponse) -> Self {
+        Self::AlterReplicaLogDirs(body)
+    }
+}
+
 impl From<DescribeLogDirsResponse> for ResponseBody {
     fn from(body: DescribeLogDirsResponse) -> Self {
         Self::DescribeLogDirs(body)
@@ -705,9 +793,27 @@ impl From<IncrementalAlterConfigsResponse> for ResponseBody {
     }
 }
 
+impl From<AlterPartitionReassignmentsResponse> for ResponseBody {
+    fn from(body: AlterPartitionReassignmentsResponse) -> Self {
+        Self::AlterPartitionReassignments(body)
+    }
+}
+
+impl From<ListPartitionReassignmentsResponse> for ResponseBody {
+    fn from(body: ListPartitionReassignmentsResponse) -> Self {
+        Self::ListPartitionReassignments(body)
+    }
+}
+
 impl From<OffsetDeleteResponse> for ResponseBody {
     fn from(body: OffsetDeleteResponse) -> Self {
         Self::OffsetDelete(body)
+    }
+}
+
+impl From<DescribeQuorumResponse> for ResponseBody {
+    fn from(body: DescribeQuorumResponse) -> Self {
+        Self::DescribeQuorum(body)
     }
 }
 
@@ -720,6 +826,12 @@ impl From<DescribeClusterResponse> for ResponseBody {
 impl From<DescribeProducersResponse> for ResponseBody {
     fn from(body: DescribeProducersResponse) -> Self {
         Self::DescribeProducers(body)
+    }
+}
+
+impl From<ListConfigResourcesResponse> for ResponseBody {
+    fn from(body: ListConfigResourcesResponse) -> Self {
+        Self::ListConfigResources(body)
     }
 }
 
@@ -767,6 +879,9 @@ impl ResponseBody {
                 Self::DescribeConfigs(DescribeConfigsResponse::decode_body(version, body)?)
             }
             ApiKey::AlterConfigs => Self::AlterConfigs(AlterConfigsResponse::decode_body(version, body)?),
+            ApiKey::AlterReplicaLogDirs => {
+                Self::AlterReplicaLogDirs(AlterReplicaLogDirsResponse::decode_body(version, body)?)
+            }
             ApiKey::DescribeLogDirs => {
                 Self::DescribeLogDirs(DescribeLogDirsResponse::decode_body(version, body)?)
             }
@@ -778,12 +893,24 @@ impl ResponseBody {
             ApiKey::IncrementalAlterConfigs => {
                 Self::IncrementalAlterConfigs(IncrementalAlterConfigsResponse::decode_body(version, body)?)
             }
+            ApiKey::AlterPartitionReassignments => Self::AlterPartitionReassignments(
+                AlterPartitionReassignmentsResponse::decode_body(version, body)?,
+            ),
+            ApiKey::ListPartitionReassignments => Self::ListPartitionReassignments(
+                ListPartitionReassignmentsResponse::decode_body(version, body)?,
+            ),
             ApiKey::OffsetDelete => Self::OffsetDelete(OffsetDeleteResponse::decode_body(version, body)?),
+            ApiKey::DescribeQuorum => {
+                Self::DescribeQuorum(DescribeQuorumResponse::decode_body(version, body)?)
+            }
             ApiKey::DescribeCluster => {
                 Self::DescribeCluster(DescribeClusterResponse::decode_body(version, body)?)
             }
             ApiKey::DescribeProducers => {
                 Self::DescribeProducers(DescribeProducersResponse::decode_body(version, body)?)
+            }
+            ApiKey::ListConfigResources => {
+                Self::ListConfigResources(ListConfigResourcesResponse::decode_body(version, body)?)
             }
             ApiKey::DescribeTopicPartitions => {
                 Self::DescribeTopicPartitions(DescribeTopicPartitionsResponse::decode_body(version, body)?)
@@ -825,14 +952,19 @@ impl ResponseBody {
             Self::DeleteAcls(body) => encode_response(version, correlation_id, body),
             Self::DescribeConfigs(body) => encode_response(version, correlation_id, body),
             Self::AlterConfigs(body) => encode_response(version, correlation_id, body),
+            Self::AlterReplicaLogDirs(body) => encode_response(version, correlation_id, body),
             Self::DescribeLogDirs(body) => encode_response(version, correlation_id, body),
             Self::CreatePartitions(body) => encode_response(version, correlation_id, body),
             Self::DeleteGroups(body) => encode_response(version, correlation_id, body),
             Self::ElectLeaders(body) => encode_response(version, correlation_id, body),
             Self::IncrementalAlterConfigs(body) => encode_response(version, correlation_id, body),
+            Self::AlterPartitionReassignments(body) => encode_response(version, correlation_id, body),
+            Self::ListPartitionReassignments(body) => encode_response(version, correlation_id, body),
             Self::OffsetDelete(body) => encode_response(version, correlation_id, body),
+            Self::DescribeQuorum(body) => encode_response(version, correlation_id, body),
             Self::DescribeCluster(body) => encode_response(version, correlation_id, body),
             Self::DescribeProducers(body) => encode_response(version, correlation_id, body),
+            Self::ListConfigResources(body) => encode_response(version, correlation_id, body),
             Self::DescribeTopicPartitions(body) => encode_response(version, correlation_id, body),
         }
     }
@@ -864,14 +996,19 @@ impl ResponseBody {
             Self::DeleteAcls(_) => ApiKey::DeleteAcls,
             Self::DescribeConfigs(_) => ApiKey::DescribeConfigs,
             Self::AlterConfigs(_) => ApiKey::AlterConfigs,
+            Self::AlterReplicaLogDirs(_) => ApiKey::AlterReplicaLogDirs,
             Self::DescribeLogDirs(_) => ApiKey::DescribeLogDirs,
             Self::CreatePartitions(_) => ApiKey::CreatePartitions,
             Self::DeleteGroups(_) => ApiKey::DeleteGroups,
             Self::ElectLeaders(_) => ApiKey::ElectLeaders,
             Self::IncrementalAlterConfigs(_) => ApiKey::IncrementalAlterConfigs,
+            Self::AlterPartitionReassignments(_) => ApiKey::AlterPartitionReassignments,
+            Self::ListPartitionReassignments(_) => ApiKey::ListPartitionReassignments,
             Self::OffsetDelete(_) => ApiKey::OffsetDelete,
+            Self::DescribeQuorum(_) => ApiKey::DescribeQuorum,
             Self::DescribeCluster(_) => ApiKey::DescribeCluster,
             Self::DescribeProducers(_) => ApiKey::DescribeProducers,
+            Self::ListConfigResources(_) => ApiKey::ListConfigResources,
             Self::DescribeTopicPartitions(_) => ApiKey::DescribeTopicPartitions,
         }
     }

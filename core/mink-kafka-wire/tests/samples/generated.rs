@@ -1531,6 +1531,61 @@ impl Sample for messages::alter_configs::AlterConfigsResourceResponse {
     }
 }
 
+impl Sample for messages::alter_replica_log_dirs::AlterReplicaLogDirsRequest {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            dirs: source.array(|source| {
+                messages::alter_replica_log_dirs::AlterReplicaLogDir::sample(source, version)
+            }),
+        }
+    }
+}
+
+impl Sample for messages::alter_replica_log_dirs::AlterReplicaLogDir {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            path: source.string(),
+            topics: source.array(|source| {
+                messages::alter_replica_log_dirs::AlterReplicaLogDirTopic::sample(source, version)
+            }),
+        }
+    }
+}
+
+impl Sample for messages::alter_replica_log_dirs::AlterReplicaLogDirTopic {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self { name: source.string(), partitions: source.array(Source::int32) }
+    }
+}
+
+impl Sample for messages::alter_replica_log_dirs::AlterReplicaLogDirsResponse {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            throttle_time_ms: source.int32(),
+            results: source.array(|source| {
+                messages::alter_replica_log_dirs::AlterReplicaLogDirTopicResult::sample(source, version)
+            }),
+        }
+    }
+}
+
+impl Sample for messages::alter_replica_log_dirs::AlterReplicaLogDirTopicResult {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            topic_name: source.string(),
+            partitions: source.array(|source| {
+                messages::alter_replica_log_dirs::AlterReplicaLogDirPartitionResult::sample(source, version)
+            }),
+        }
+    }
+}
+
+impl Sample for messages::alter_replica_log_dirs::AlterReplicaLogDirPartitionResult {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self { partition_index: source.int32(), error_code: source.int16() }
+    }
+}
+
 impl Sample for messages::describe_log_dirs::DescribeLogDirsRequest {
     fn sample(source: &mut Source, version: i16) -> Self {
         Self {
@@ -1778,6 +1833,131 @@ impl Sample for messages::incremental_alter_configs::AlterConfigsResourceRespons
     }
 }
 
+impl Sample for messages::alter_partition_reassignments::AlterPartitionReassignmentsRequest {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            timeout_ms: source.int32(),
+            allow_replication_factor_change: if (1..=1).contains(&version) { source.boolean() } else { true },
+            topics: source.array(|source| {
+                messages::alter_partition_reassignments::ReassignableTopic::sample(source, version)
+            }),
+        }
+    }
+}
+
+impl Sample for messages::alter_partition_reassignments::ReassignableTopic {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            name: source.string(),
+            partitions: source.array(|source| {
+                messages::alter_partition_reassignments::ReassignablePartition::sample(source, version)
+            }),
+        }
+    }
+}
+
+impl Sample for messages::alter_partition_reassignments::ReassignablePartition {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self {
+            partition_index: source.int32(),
+            replicas: source.optional(|source| source.array(Source::int32)),
+        }
+    }
+}
+
+impl Sample for messages::alter_partition_reassignments::AlterPartitionReassignmentsResponse {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            throttle_time_ms: source.int32(),
+            allow_replication_factor_change: if (1..=1).contains(&version) { source.boolean() } else { true },
+            error_code: source.int16(),
+            error_message: source.optional(Source::string),
+            responses: source.array(|source| {
+                messages::alter_partition_reassignments::ReassignableTopicResponse::sample(source, version)
+            }),
+        }
+    }
+}
+
+impl Sample for messages::alter_partition_reassignments::ReassignableTopicResponse {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            name: source.string(),
+            partitions: source.array(|source| {
+                messages::alter_partition_reassignments::ReassignablePartitionResponse::sample(
+                    source, version,
+                )
+            }),
+        }
+    }
+}
+
+impl Sample for messages::alter_partition_reassignments::ReassignablePartitionResponse {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self {
+            partition_index: source.int32(),
+            error_code: source.int16(),
+            error_message: source.optional(Source::string),
+        }
+    }
+}
+
+impl Sample for messages::list_partition_reassignments::ListPartitionReassignmentsRequest {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            timeout_ms: source.int32(),
+            topics: source.optional(|source| {
+                source.array(|source| {
+                    messages::list_partition_reassignments::ListPartitionReassignmentsTopics::sample(
+                        source, version,
+                    )
+                })
+            }),
+        }
+    }
+}
+
+impl Sample for messages::list_partition_reassignments::ListPartitionReassignmentsTopics {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self { name: source.string(), partition_indexes: source.array(Source::int32) }
+    }
+}
+
+impl Sample for messages::list_partition_reassignments::ListPartitionReassignmentsResponse {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            throttle_time_ms: source.int32(),
+            error_code: source.int16(),
+            error_message: source.optional(Source::string),
+            topics: source.array(|source| {
+                messages::list_partition_reassignments::OngoingTopicReassignment::sample(source, version)
+            }),
+        }
+    }
+}
+
+impl Sample for messages::list_partition_reassignments::OngoingTopicReassignment {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            name: source.string(),
+            partitions: source.array(|source| {
+                messages::list_partition_reassignments::OngoingPartitionReassignment::sample(source, version)
+            }),
+        }
+    }
+}
+
+impl Sample for messages::list_partition_reassignments::OngoingPartitionReassignment {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self {
+            partition_index: source.int32(),
+            replicas: source.array(Source::int32),
+            adding_replicas: source.array(Source::int32),
+            removing_replicas: source.array(Source::int32),
+        }
+    }
+}
+
 impl Sample for messages::offset_delete::OffsetDeleteRequest {
     fn sample(source: &mut Source, version: i16) -> Self {
         Self {
@@ -1830,6 +2010,106 @@ impl Sample for messages::offset_delete::OffsetDeleteResponseTopic {
 impl Sample for messages::offset_delete::OffsetDeleteResponsePartition {
     fn sample(source: &mut Source, _version: i16) -> Self {
         Self { partition_index: source.int32(), error_code: source.int16() }
+    }
+}
+
+impl Sample for messages::describe_quorum::DescribeQuorumRequest {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self { topics: source.array(|source| messages::describe_quorum::TopicData::sample(source, version)) }
+    }
+}
+
+impl Sample for messages::describe_quorum::TopicData {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            topic_name: source.string(),
+            partitions: source
+                .array(|source| messages::describe_quorum::PartitionData::sample(source, version)),
+        }
+    }
+}
+
+impl Sample for messages::describe_quorum::PartitionData {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self { partition_index: source.int32() }
+    }
+}
+
+impl Sample for messages::describe_quorum::DescribeQuorumResponse {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            error_code: source.int16(),
+            error_message: if (2..=2).contains(&version) {
+                source.optional(Source::string)
+            } else {
+                Some(KafkaString::default())
+            },
+            topics: source
+                .array(|source| messages::describe_quorum::TopicDataResponse::sample(source, version)),
+            nodes: if (2..=2).contains(&version) {
+                source.array(|source| messages::describe_quorum::Node::sample(source, version))
+            } else {
+                Vec::new()
+            },
+        }
+    }
+}
+
+impl Sample for messages::describe_quorum::TopicDataResponse {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            topic_name: source.string(),
+            partitions: source
+                .array(|source| messages::describe_quorum::PartitionDataResponse::sample(source, version)),
+        }
+    }
+}
+
+impl Sample for messages::describe_quorum::PartitionDataResponse {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            partition_index: source.int32(),
+            error_code: source.int16(),
+            error_message: if (2..=2).contains(&version) {
+                source.optional(Source::string)
+            } else {
+                Some(KafkaString::default())
+            },
+            leader_id: source.int32(),
+            leader_epoch: source.int32(),
+            high_watermark: source.int64(),
+            current_voters: source
+                .array(|source| messages::describe_quorum::ReplicaState::sample(source, version)),
+            observers: source
+                .array(|source| messages::describe_quorum::ReplicaState::sample(source, version)),
+        }
+    }
+}
+
+impl Sample for messages::describe_quorum::ReplicaState {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            replica_id: source.int32(),
+            replica_directory_id: if (2..=2).contains(&version) { source.uuid() } else { Uuid::default() },
+            log_end_offset: source.int64(),
+            last_fetch_timestamp: if (1..=2).contains(&version) { source.int64() } else { -1 },
+            last_caught_up_timestamp: if (1..=2).contains(&version) { source.int64() } else { -1 },
+        }
+    }
+}
+
+impl Sample for messages::describe_quorum::Node {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            node_id: source.int32(),
+            listeners: source.array(|source| messages::describe_quorum::Listener::sample(source, version)),
+        }
+    }
+}
+
+impl Sample for messages::describe_quorum::Listener {
+    fn sample(source: &mut Source, _version: i16) -> Self {
+        Self { name: source.string(), host: source.string(), port: source.uint16() }
     }
 }
 
@@ -1927,6 +2207,34 @@ impl Sample for messages::describe_producers::ProducerState {
             last_timestamp: source.int64(),
             coordinator_epoch: source.int32(),
             current_txn_start_offset: source.int64(),
+        }
+    }
+}
+
+impl Sample for messages::list_config_resources::ListConfigResourcesRequest {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            resource_types: if (1..=1).contains(&version) { source.array(Source::int8) } else { Vec::new() },
+        }
+    }
+}
+
+impl Sample for messages::list_config_resources::ListConfigResourcesResponse {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            throttle_time_ms: source.int32(),
+            error_code: source.int16(),
+            config_resources: source
+                .array(|source| messages::list_config_resources::ConfigResource::sample(source, version)),
+        }
+    }
+}
+
+impl Sample for messages::list_config_resources::ConfigResource {
+    fn sample(source: &mut Source, version: i16) -> Self {
+        Self {
+            resource_name: source.string(),
+            resource_type: if (1..=1).contains(&version) { source.int8() } else { 16 },
         }
     }
 }
@@ -2035,6 +2343,12 @@ macro_rules! with_each_api {
         $call!(DeleteAcls, delete_acls, DeleteAclsRequest, DeleteAclsResponse);
         $call!(DescribeConfigs, describe_configs, DescribeConfigsRequest, DescribeConfigsResponse);
         $call!(AlterConfigs, alter_configs, AlterConfigsRequest, AlterConfigsResponse);
+        $call!(
+            AlterReplicaLogDirs,
+            alter_replica_log_dirs,
+            AlterReplicaLogDirsRequest,
+            AlterReplicaLogDirsResponse
+        );
         $call!(DescribeLogDirs, describe_log_dirs, DescribeLogDirsRequest, DescribeLogDirsResponse);
         $call!(CreatePartitions, create_partitions, CreatePartitionsRequest, CreatePartitionsResponse);
         $call!(DeleteGroups, delete_groups, DeleteGroupsRequest, DeleteGroupsResponse);
@@ -2045,9 +2359,28 @@ macro_rules! with_each_api {
             IncrementalAlterConfigsRequest,
             IncrementalAlterConfigsResponse
         );
+        $call!(
+            AlterPartitionReassignments,
+            alter_partition_reassignments,
+            AlterPartitionReassignmentsRequest,
+            AlterPartitionReassignmentsResponse
+        );
+        $call!(
+            ListPartitionReassignments,
+            list_partition_reassignments,
+            ListPartitionReassignmentsRequest,
+            ListPartitionReassignmentsResponse
+        );
         $call!(OffsetDelete, offset_delete, OffsetDeleteRequest, OffsetDeleteResponse);
+        $call!(DescribeQuorum, describe_quorum, DescribeQuorumRequest, DescribeQuorumResponse);
         $call!(DescribeCluster, describe_cluster, DescribeClusterRequest, DescribeClusterResponse);
         $call!(DescribeProducers, describe_producers, DescribeProducersRequest, DescribeProducersResponse);
+        $call!(
+            ListConfigResources,
+            list_config_resources,
+            ListConfigResourcesRequest,
+            ListConfigResourcesResponse
+        );
         $call!(
             DescribeTopicPartitions,
             describe_topic_partitions,

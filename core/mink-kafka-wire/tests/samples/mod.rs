@@ -59,6 +59,10 @@ impl Source {
         i16::from_be_bytes(self.octets())
     }
 
+    pub(crate) fn uint16(&mut self) -> u16 {
+        u16::from_be_bytes(self.octets())
+    }
+
     pub(crate) fn int32(&mut self) -> i32 {
         i32::from_be_bytes(self.octets())
     }

@@ -7,7 +7,7 @@ use crate::topic::Refusal;
 use mink_kafka_wire::messages::{alter_configs as whole, incremental_alter_configs as incremental};
 use mink_kafka_wire::{ErrorCode, KafkaString};
 use mink_metadata::Table;
-use mink_types::{Limits, TableOptions};
+use mink_types::{Limits, TableName, TableOptions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -161,6 +161,9 @@ async fn one(
     match resource.kind {
         TOPIC if resource.name.is_empty() => invalid("a topic has a name".into()),
         TOPIC => {
+            if let Err(error) = TableName::new(resource.name.as_str()) {
+                return Err(Refusal::new(ErrorCode::InvalidTopicException, error.to_string()));
+            }
             let limits = &call.node.config.limits;
             let change = |table: &Table| changed(table, resource, limits);
             alter::alter(call, resource.name.as_str(), change, validate_only, deadline).await.map(drop)

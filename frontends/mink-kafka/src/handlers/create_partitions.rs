@@ -2,7 +2,7 @@
 //!
 //! Lives on: the service runtime.
 //! Invariants: I19 (a refused topic changes nothing), K-26 (what grows is the table that the name meant when it was judged).
-use super::{Call, TOPICS_PER_REQUEST_MAX, alter};
+use super::{Call, TOPICS_PER_REQUEST_MAX, alter, create_topics};
 use crate::topic::Refusal;
 use mink_kafka_wire::messages::create_partitions::{
     CreatePartitionsRequest, CreatePartitionsResponse, CreatePartitionsTopic, CreatePartitionsTopicResult,
@@ -103,6 +103,9 @@ fn judge(topic: &CreatePartitionsTopic, buckets: u32, limits: &Limits) -> Result
     }
     if assignments.iter().any(|assignment| assignment.broker_ids.is_empty()) {
         return Err(refuse("an assigned partition names no broker".into()));
+    }
+    if assignments.iter().any(|assignment| create_topics::has_twice(&assignment.broker_ids)) {
+        return Err(refuse("an assigned partition names a broker twice".into()));
     }
     Ok(count)
 }

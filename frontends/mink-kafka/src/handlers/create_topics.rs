@@ -12,7 +12,7 @@ use mink_kafka_wire::messages::create_topics::{
 };
 use mink_kafka_wire::{ErrorCode, KafkaString, Uuid};
 use mink_types::{Limits, TableId, TableOptions, TablePath};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
@@ -38,7 +38,9 @@ pub(super) async fn create_topics(call: &Call<'_>, request: CreateTopicsRequest)
     let mut topics = Vec::with_capacity(request.topics.len());
     let mut created = Vec::new();
     for (at, topic) in request.topics.into_iter().enumerate() {
-        let made = if named.get(&topic.name).is_some_and(|times| *times > 1) {
+        // Who is named twice is answered once.
+        let Some(times) = named.remove(&topic.name) else { continue };
+        let made = if times > 1 {
             Err(Refusal::new(ErrorCode::InvalidRequest, "the request names this topic twice"))
         } else if at >= TOPICS_PER_REQUEST_MAX {
             Err(Refusal::new(
@@ -167,7 +169,24 @@ fn assigned(topic: &CreatableTopic) -> Result<u32, Refusal> {
     if topic.assignments.iter().any(|assignment| assignment.broker_ids.is_empty()) {
         return Err(invalid("an assigned partition names no broker"));
     }
+    let brokers = |assignment: &CreatableReplicaAssignment| assignment.broker_ids.len();
+    if topic.assignments.iter().any(|assignment| has_twice(&assignment.broker_ids)) {
+        return Err(invalid("an assigned partition names a broker twice"));
+    }
+    if topic
+        .assignments
+        .iter()
+        .any(|assignment| Some(brokers(assignment)) != topic.assignments.first().map(brokers))
+    {
+        return Err(invalid("assigned partitions name the same number of brokers each"));
+    }
     u32::try_from(indexes.len()).map_err(|_| invalid("too many partitions are assigned"))
+}
+
+/// Whether a partition would lie twice with one broker.
+pub(super) fn has_twice(brokers: &[i32]) -> bool {
+    let mut seen = BTreeSet::new();
+    !brokers.iter().all(|broker| seen.insert(broker))
 }
 
 fn success(

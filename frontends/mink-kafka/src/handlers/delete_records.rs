@@ -3,6 +3,7 @@
 //! Lives on: the service runtime.
 //! Invariants: an answer with a low watermark means that no reader of this node sees anything below it; one with an error has -1 there.
 use super::Call;
+use super::named_once::{Named, named_once};
 use crate::{error_code, topic};
 use mink_api::DeleteUpTo;
 use mink_kafka_wire::ErrorCode;
@@ -27,10 +28,13 @@ pub(super) async fn delete_records(call: &Call<'_>, request: DeleteRecordsReques
     let time = Duration::from_millis(u64::try_from(request.timeout_ms).unwrap_or(0)).max(TIME_MIN);
     let state = call.node.admin.state();
     let mut asked: Vec<(BucketId, DeleteUpTo)> = Vec::new();
-    let mut judged: Vec<Vec<Result<(), ErrorCode>>> = Vec::with_capacity(request.topics.len());
-    for topic in &request.topics {
-        let table = topic::named(&state, &call.node.config.kafka_database, topic.name.as_str());
-        let partitions = topic.partitions.iter().map(|partition| {
+    // Of a partition that is named twice the last offset counts.
+    let named = request.topics.into_iter().map(|topic| (topic.name, topic.partitions));
+    let named = named_once(named, |partition| partition.partition_index);
+    let mut judged: Vec<Vec<Result<(), ErrorCode>>> = Vec::with_capacity(named.len());
+    for (name, partitions) in &named {
+        let table = topic::named(&state, &call.node.config.kafka_database, name.as_str());
+        let partitions = partitions.iter().map(|Named { partition, .. }| {
             let bucket = table.and_then(|table| topic::bucket(table, partition.partition_index));
             let bucket = bucket.ok_or(ErrorCode::UnknownTopicOrPartition)?;
             let up_to = match (partition.offset, Offset::from_kafka(partition.offset)) {
@@ -62,9 +66,9 @@ pub(super) async fn delete_records(call: &Call<'_>, request: DeleteRecordsReques
             Err(_elapsed) => vec![Err(ErrorCode::RequestTimedOut); count],
         };
     let mut ends = ends.drain(..);
-    let mut topics = Vec::with_capacity(request.topics.len());
-    for (topic, judged) in request.topics.into_iter().zip(judged) {
-        let partitions = topic.partitions.iter().zip(judged).map(|(partition, judged)| {
+    let mut topics = Vec::with_capacity(named.len());
+    for ((name, partitions), judged) in named.into_iter().zip(judged) {
+        let partitions = partitions.iter().zip(judged).map(|(Named { partition, .. }, judged)| {
             let end = judged.and_then(|()| ends.next().unwrap_or(Err(ErrorCode::UnknownServerError)));
             DeleteRecordsPartitionResult {
                 partition_index: partition.partition_index,
@@ -72,7 +76,7 @@ pub(super) async fn delete_records(call: &Call<'_>, request: DeleteRecordsReques
                 error_code: end.err().map_or(ErrorCode::None, |code| code).code(),
             }
         });
-        topics.push(DeleteRecordsTopicResult { partitions: partitions.collect(), name: topic.name });
+        topics.push(DeleteRecordsTopicResult { partitions: partitions.collect(), name });
     }
     DeleteRecordsResponse { topics, ..DeleteRecordsResponse::default() }
 }

@@ -10,6 +10,7 @@ use mink_kafka_wire::messages::delete_topics::{
 };
 use mink_kafka_wire::{ErrorCode, KafkaString, Uuid};
 use mink_types::TableId;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
@@ -23,7 +24,15 @@ const BY_ID_FROM: i16 = 6;
 struct Meant {
     name: Option<KafkaString>,
     id: Uuid,
+    by_id: bool,
     table: Result<TableId, Refusal>,
+}
+
+impl Meant {
+    /// The same for entries that mean the same.
+    fn key(&self) -> (Option<KafkaString>, Uuid) {
+        (self.name.clone(), self.id)
+    }
 }
 
 pub(super) async fn delete_topics(call: &Call<'_>, request: DeleteTopicsRequest) -> DeleteTopicsResponse {
@@ -37,8 +46,9 @@ pub(super) async fn delete_topics(call: &Call<'_>, request: DeleteTopicsRequest)
     };
     let meant: Vec<Meant> =
         asked.into_iter().enumerate().map(|(at, asked)| resolve(call, at, asked)).collect();
+    let meant = once(meant);
     let mut responses = Vec::with_capacity(meant.len());
-    for Meant { name, id, table } in meant {
+    for Meant { name, id, table, .. } in meant {
         let deleted = match table {
             Ok(table) => delete(call, table, deadline).await,
             Err(refusal) => Err(refusal),
@@ -57,7 +67,8 @@ pub(super) async fn delete_topics(call: &Call<'_>, request: DeleteTopicsRequest)
 fn resolve(call: &Call<'_>, at: usize, asked: DeleteTopicState) -> Meant {
     let state = call.node.admin.state();
     let database = &call.node.config.kafka_database;
-    let refuse = |name, id, code, why: &str| Meant { name, id, table: Err(Refusal::new(code, why)) };
+    let by_id = asked.name.is_none();
+    let refuse = |name, id, code, why: &str| Meant { name, id, by_id, table: Err(Refusal::new(code, why)) };
     if at >= TOPICS_PER_REQUEST_MAX {
         let why = format!("one request deletes at most {TOPICS_PER_REQUEST_MAX} topics; send several");
         return refuse(asked.name, asked.topic_id, ErrorCode::PolicyViolation, &why);
@@ -74,6 +85,7 @@ fn resolve(call: &Call<'_>, at: usize, asked: DeleteTopicState) -> Meant {
         (Some(table), name) => Meant {
             name: name.or_else(|| Some(table.topic_name(database).into())),
             id: Uuid(table.uuid.0),
+            by_id,
             table: Ok(table.id),
         },
         (None, None) => refuse(None, asked.topic_id, ErrorCode::UnknownTopicId, "no topic has this id"),
@@ -81,6 +93,30 @@ fn resolve(call: &Call<'_>, at: usize, asked: DeleteTopicState) -> Meant {
             refuse(name, Uuid::ZERO, ErrorCode::UnknownTopicOrPartition, "there is no such topic")
         }
     }
+}
+
+/// What is named twice, be it once by name and once by id, is answered once, and refused: nothing of the request's two wishes is done.
+fn once(meant: Vec<Meant>) -> Vec<Meant> {
+    // How often, and whether by id at least once.
+    let mut named: BTreeMap<(Option<KafkaString>, Uuid), (usize, bool)> = BTreeMap::new();
+    for meant in &meant {
+        let (times, by_id) = named.entry(meant.key()).or_default();
+        *times += 1;
+        *by_id |= meant.by_id;
+    }
+    let answered = meant.into_iter().filter_map(|mut meant| {
+        let (times, by_id) = named.remove(&meant.key())?;
+        if times > 1 {
+            if !by_id {
+                // Who asked by name alone learns no id with a refusal.
+                meant.id = Uuid::ZERO;
+            }
+            let why = "the request names this topic twice";
+            meant.table = Err(Refusal::new(ErrorCode::InvalidRequest, why));
+        }
+        Some(meant)
+    });
+    answered.collect()
 }
 
 async fn delete(call: &Call<'_>, table: TableId, deadline: Instant) -> Result<(), Refusal> {

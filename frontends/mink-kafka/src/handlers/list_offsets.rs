@@ -2,14 +2,15 @@
 //!
 //! Lives on: the service runtime.
 use super::Call;
+use super::named_once::{Named, named_once};
 use crate::node::Node;
 use crate::{error_code, topic};
 use futures::stream::{self, StreamExt};
-use mink_kafka_wire::ErrorCode;
 use mink_kafka_wire::messages::list_offsets::{
     ListOffsetsPartition, ListOffsetsPartitionResponse, ListOffsetsRequest, ListOffsetsResponse,
-    ListOffsetsTopic, ListOffsetsTopicResponse,
+    ListOffsetsTopicResponse,
 };
+use mink_kafka_wire::{ErrorCode, KafkaString};
 use mink_metadata::State;
 use mink_router::Position;
 use mink_types::{BucketId, Timestamp};
@@ -19,6 +20,9 @@ use tokio::time::{Instant, timeout_at};
 
 /// Partitions of one request that are looked up at once.
 const LOOKUPS_AT_ONCE: usize = 16;
+
+/// What stands for no epoch.
+const NO_EPOCH: i32 = -1;
 
 const LATEST: i64 = -1;
 const EARLIEST: i64 = -2;
@@ -47,8 +51,9 @@ pub(super) async fn list_offsets(call: &Call<'_>, request: ListOffsetsRequest) -
     let deadline = Instant::now() + time;
     let mut seen = BTreeSet::new();
     let mut topics = Vec::with_capacity(request.topics.len());
-    for asked in request.topics {
-        topics.push(topic(call, &state, &mut seen, asked, deadline).await);
+    let asked = request.topics.into_iter().map(|topic| (topic.name, topic.partitions));
+    for (name, asked) in named_once(asked, |partition| partition.partition_index) {
+        topics.push(topic(call, &state, &mut seen, (name, asked), deadline).await);
     }
     ListOffsetsResponse { topics, ..ListOffsetsResponse::default() }
 }
@@ -57,28 +62,27 @@ async fn topic(
     call: &Call<'_>,
     state: &State,
     seen: &mut BTreeSet<BucketId>,
-    asked: ListOffsetsTopic,
+    (name, asked): (KafkaString, Vec<Named<ListOffsetsPartition>>),
     deadline: Instant,
 ) -> ListOffsetsTopicResponse {
-    let table = topic::named(state, &call.node.config.kafka_database, asked.name.as_str());
+    let table = topic::named(state, &call.node.config.kafka_database, name.as_str());
     let lookups: Vec<_> = asked
-        .partitions
         .iter()
-        .map(|partition| {
+        .map(|Named { partition, times }| {
             let bucket = table
                 .and_then(|table| topic::bucket(table, partition.partition_index))
                 .ok_or(ErrorCode::UnknownTopicOrPartition)?;
-            // Each search may read from the store: one request does not buy the same search twice.
-            if !seen.insert(bucket) {
+            // Each search may read from the store: one request does not buy the same search twice, by another name of the topic neither.
+            if *times > 1 || !seen.insert(bucket) {
                 return Err(ErrorCode::InvalidRequest);
             }
             Ok((bucket, position(partition.timestamp, call.version)?))
         })
-        .zip(&asked.partitions)
-        .map(|(judged, partition)| locate(call.node, call.version, judged, partition, deadline))
+        .zip(&asked)
+        .map(|(judged, Named { partition, .. })| locate(call.node, call.version, judged, partition, deadline))
         .collect();
     let partitions = stream::iter(lookups).buffered(LOOKUPS_AT_ONCE).collect().await;
-    ListOffsetsTopicResponse { name: asked.name, partitions }
+    ListOffsetsTopicResponse { name, partitions }
 }
 
 /// What is looked for, and whether there is such a thing at all.
@@ -111,7 +115,9 @@ async fn locate(
     partition: &ListOffsetsPartition,
     deadline: Instant,
 ) -> ListOffsetsPartitionResponse {
-    let leader_epoch = (partition.current_leader_epoch >= 0).then_some(partition.current_leader_epoch);
+    // Any other number that is no epoch is an epoch of long ago.
+    let believed = partition.current_leader_epoch;
+    let leader_epoch = (believed != NO_EPOCH).then_some(believed);
     let found = match judged {
         Ok((bucket, sought)) => {
             let position = match sought {

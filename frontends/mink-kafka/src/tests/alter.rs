@@ -88,7 +88,7 @@ async fn a_configuration_is_set_described_used_and_deleted() {
     // What changes nothing writes nothing to the log.
     let same = [
         ("retention.ms", SET, Some("604800000")),
-        ("segment.bytes", SET, Some("5")),
+        ("segment.bytes", SET, Some("500")),
         ("no.such", DELETE, None),
     ];
     assert_eq!(client.call(1, &alter("t", &same)).await.responses[0].error_code, 0);
@@ -129,6 +129,10 @@ async fn i19_a_change_that_cannot_be_made_changes_nothing_of_its_topic() {
     let subtract = [("cleanup.policy", SUBTRACT, Some("compact"))];
     assert_eq!(client.call(1, &alter("t", &subtract)).await.responses[0].error_code, 0);
     assert_eq!(running.fake.alterations.load(Ordering::SeqCst), 0);
+    for name in ["a/b", "..", &"x".repeat(250)] {
+        let bad = client.call(1, &alter(name, &[("retention.ms", SET, Some("1"))])).await;
+        assert_eq!(bad.responses[0].error_code, ErrorCode::InvalidTopicException.code(), "{name}");
+    }
     for (kind, name) in [(4, "7"), (4, ""), (9, "x"), (32, "g")] {
         let mut other = alter("t", &[("num.partitions", SET, Some("1"))]);
         other.resources[0].resource_type = kind;

@@ -27,18 +27,59 @@ async fn k_30_a_length_below_0_or_above_the_limit_closes_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn k_30_a_large_frame_that_does_not_come_is_closed_and_keeps_nobody_out() {
+async fn k_30_a_large_frame_of_which_ten_bytes_come_holds_nothing_and_ends_by_its_deadline() {
+    let config = config();
+    let permits = config.large_request_permits.clone();
+    let running = start_with(config).await;
+    let mut client = Client::connect(running.address).await;
+    let begun = Instant::now();
+    client.send_bytes(&begin_of_large_frame(6)).await;
+    let mut other = Client::connect(running.address).await;
+    other.call(3, &ApiVersionsRequest::default()).await;
+    running.fake.until_within(1_000, |_| begun.elapsed() > Duration::from_millis(500)).await;
+    assert_eq!(permits.free_bytes(), permits.total_bytes());
+    client.assert_closed().await;
+    let took = begun.elapsed();
+    assert!(took >= Duration::from_secs(30) && took < Duration::from_secs(31), "{took:?}");
+    assert_eq!(running.counters.closed_count(Closed::FrameDeadline), 1);
+}
+
+/// A Produce of 100 MiB: its length, its key and version, and so many bytes more.
+fn begin_of_large_frame(bytes: usize) -> BytesMut {
+    let mut part = BytesMut::new();
+    part.put_i32(100 << 20);
+    part.put_slice(&[0, 0, 0, 9]);
+    part.put_bytes(0, bytes);
+    part
+}
+
+#[tokio::test(start_paused = true)]
+async fn i20_a_stalled_frame_goes_soon_when_others_wait_for_its_memory() {
+    let mut config = config();
+    config.large_request_permits = BytePermits::new(100 << 20);
+    let permits = config.large_request_permits.clone();
+    let running = start_with(config).await;
+    let mut first = Client::connect(running.address).await;
+    first.send_bytes(&begin_of_large_frame(10_000)).await;
+    running.fake.until(|_| permits.free_bytes() < 1 << 20).await;
+    let mut second = Client::connect(running.address).await;
+    let begun = Instant::now();
+    second.send_bytes(&begin_of_large_frame(10_000)).await;
+    first.assert_closed().await;
+    let took = begun.elapsed();
+    assert!(took <= Duration::from_millis(1_100), "{took:?}");
+    assert_eq!(running.counters.closed_count(Closed::FrameDeadline), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn k_30_a_large_frame_that_stops_coming_is_closed_and_keeps_nobody_out() {
     let mut config = config();
     config.large_request_permits = BytePermits::new(100 << 20);
     let permits = config.large_request_permits.clone();
     let running = start_with(config).await;
     let mut client = Client::connect(running.address).await;
     let begun = Instant::now();
-    let mut part = BytesMut::new();
-    part.put_i32(100 << 20);
-    // Key and version of a Produce, and six bytes more.
-    part.put_slice(&[0, 0, 0, 9, 0, 0, 0, 0, 0, 0]);
-    client.send_bytes(&part).await;
+    client.send_bytes(&begin_of_large_frame(10_000)).await;
     running.fake.until(|_| permits.free_bytes() < 1 << 20).await;
     let mut other = Client::connect(running.address).await;
     other.call(3, &ApiVersionsRequest::default()).await;
@@ -142,6 +183,44 @@ async fn i20_connections_are_bounded_and_places_come_back() {
     running.fake.until(|_| running.counters.open_connections() == 1).await;
     let mut fourth = Client::connect(running.address).await;
     fourth.call(3, &ApiVersionsRequest::default()).await;
+}
+
+#[tokio::test]
+async fn i20_connections_that_come_too_fast_are_turned_away() {
+    let mut config = config();
+    config.limits.connections_per_address_per_second = 1;
+    let running = start_with(config).await;
+    let mut clients = Vec::new();
+    for _ in 0..4 {
+        let mut client = Client::connect(running.address).await;
+        client.call(3, &ApiVersionsRequest::default()).await;
+        clients.push(client);
+    }
+    Client::connect(running.address).await.assert_closed().await;
+    assert!(running.counters.closed_count(Closed::ConnectionRate) >= 1);
+    clients[0].call(3, &ApiVersionsRequest::default()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn i20_the_connection_that_was_idle_for_the_longest_makes_room() {
+    let mut config = config();
+    config.limits.connections_max = 3;
+    let running = start_with(config).await;
+    running.fake.topic("quiet", 1);
+    let mut waiting = Client::connect(running.address).await;
+    waiting.send(12, 1, &FetchRequest { max_wait_ms: 60_000, ..fetch("quiet", &[(0, 0)]) }).await;
+    running.fake.until(|fake| fake.watching.load(Ordering::SeqCst) == 1).await;
+    let mut idle = Client::connect(running.address).await;
+    idle.call(3, &ApiVersionsRequest::default()).await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let mut third = Client::connect(running.address).await;
+    third.call(3, &ApiVersionsRequest::default()).await;
+    idle.assert_closed().await;
+    assert_eq!(running.counters.closed_count(Closed::MadeRoom), 1);
+    let mut fourth = Client::connect(running.address).await;
+    fourth.call(3, &ApiVersionsRequest::default()).await;
+    third.call(3, &ApiVersionsRequest::default()).await;
+    assert_eq!(waiting.receive::<FetchRequest>(12).await.0, 1, "one that waits for us stays");
 }
 
 #[tokio::test]

@@ -204,6 +204,9 @@ async fn the_leader_epoch_that_a_client_believes_in_is_checked() {
 
 #[tokio::test]
 async fn i20_the_memory_of_answers_is_bounded_until_clients_take_them() {
+    /// More of a client's answers than the system holds for a socket, each of a megabyte.
+    const ASKED: i32 = 12;
+    const CLIENTS: usize = 12;
     let mut config = config();
     config.answer_permits = BytePermits::new(8 << 20);
     let permits = config.answer_permits.clone();
@@ -217,11 +220,11 @@ async fn i20_the_memory_of_answers_is_bounded_until_clients_take_them() {
     }
     // Clients that ask for everything and take nothing.
     let mut clients = Vec::new();
-    for _ in 0..12 {
+    for _ in 0..CLIENTS {
         let mut client = Client::connect(running.address).await;
         let mut request = fetch("t", &[(0, 0)]);
         request.topics[0].partitions[0].partition_max_bytes = 50 << 20;
-        for correlation in 0..4 {
+        for correlation in 0..ASKED {
             client.send(12, correlation, &request).await;
         }
         clients.push(client);
@@ -232,9 +235,9 @@ async fn i20_the_memory_of_answers_is_bounded_until_clients_take_them() {
     assert_eq!(writer.produce("t", 0, batch(&["x"])).await.error_code, 0);
     let before = reads();
     // Two for each: the first finds that the batch is larger than what one answer may take.
-    assert!(before < 2 * 48, "some wait for memory: {before}");
+    assert!(before < 2 * 12 * CLIENTS, "some wait for memory: {before}");
     let taking = clients.iter_mut().map(|client| async move {
-        for _ in 0..4 {
+        for _ in 0..ASKED {
             let (_, response) = client.receive::<FetchRequest>(12).await;
             assert!(!values(&response, 0).is_empty());
         }

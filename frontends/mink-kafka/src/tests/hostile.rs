@@ -8,6 +8,8 @@ use super::raw_client::{Client, batch, fetch, frame, produce};
 use crate::counters::Closed;
 use bytes::{BufMut, Bytes, BytesMut};
 use mink_kafka_wire::messages::alter_configs::AlterConfigsRequest;
+use mink_kafka_wire::messages::alter_partition_reassignments::AlterPartitionReassignmentsRequest;
+use mink_kafka_wire::messages::alter_replica_log_dirs::AlterReplicaLogDirsRequest;
 use mink_kafka_wire::messages::api_versions::ApiVersionsRequest;
 use mink_kafka_wire::messages::create_acls::CreateAclsRequest;
 use mink_kafka_wire::messages::create_topics::{CreatableTopic, CreateTopicsRequest};
@@ -20,6 +22,7 @@ use mink_kafka_wire::messages::describe_cluster::DescribeClusterRequest;
 use mink_kafka_wire::messages::describe_configs::{DescribeConfigsRequest, DescribeConfigsResource};
 use mink_kafka_wire::messages::describe_groups::DescribeGroupsRequest;
 use mink_kafka_wire::messages::describe_log_dirs::DescribeLogDirsRequest;
+use mink_kafka_wire::messages::describe_quorum::DescribeQuorumRequest;
 use mink_kafka_wire::messages::describe_topic_partitions::DescribeTopicPartitionsRequest;
 use mink_kafka_wire::messages::elect_leaders::ElectLeadersRequest;
 use mink_kafka_wire::messages::find_coordinator::FindCoordinatorRequest;
@@ -27,8 +30,10 @@ use mink_kafka_wire::messages::heartbeat::HeartbeatRequest;
 use mink_kafka_wire::messages::init_producer_id::InitProducerIdRequest;
 use mink_kafka_wire::messages::join_group::JoinGroupRequest;
 use mink_kafka_wire::messages::leave_group::LeaveGroupRequest;
+use mink_kafka_wire::messages::list_config_resources::ListConfigResourcesRequest;
 use mink_kafka_wire::messages::list_groups::ListGroupsRequest;
 use mink_kafka_wire::messages::list_offsets::{ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic};
+use mink_kafka_wire::messages::list_partition_reassignments::ListPartitionReassignmentsRequest;
 use mink_kafka_wire::messages::metadata::{MetadataRequest, MetadataRequestTopic};
 use mink_kafka_wire::messages::offset_commit::OffsetCommitRequest;
 use mink_kafka_wire::messages::offset_delete::OffsetDeleteRequest;
@@ -103,6 +108,11 @@ fn sound_frames() -> Vec<Bytes> {
     all(&mut frames, &DescribeLogDirsRequest::default());
     all(&mut frames, &DescribeClusterRequest { endpoint_type: 1, ..DescribeClusterRequest::default() });
     all(&mut frames, &ElectLeadersRequest::default());
+    all(&mut frames, &AlterPartitionReassignmentsRequest::default());
+    all(&mut frames, &ListPartitionReassignmentsRequest::default());
+    all(&mut frames, &AlterReplicaLogDirsRequest::default());
+    all(&mut frames, &DescribeQuorumRequest::default());
+    all(&mut frames, &ListConfigResourcesRequest::default());
     all(&mut frames, &DescribeAclsRequest::default());
     all(&mut frames, &CreateAclsRequest::default());
     all(&mut frames, &DeleteAclsRequest::default());
@@ -233,7 +243,7 @@ async fn an_unknown_version_of_api_versions_is_answered_in_the_oldest_form() {
     let keys: Vec<i16> = answer.api_keys.iter().map(|api| api.api_key).collect();
     assert_eq!(keys, [ApiKey::ApiVersions.code()]);
     // The connection serves on.
-    let all = client.call(4, &ApiVersionsRequest::default()).await;
+    let all = client.call(2, &ApiVersionsRequest::default()).await;
     assert_eq!(all.api_keys.len(), OFFERED.len());
 }
 

@@ -4,9 +4,11 @@
 //! Owns: a coordinator for each bucket of the internal table that is open here.     Talks to: frontends, by questions; the tasks of the
 //! openings, by chunks and events; the metadata.
 //! Invariants: I18: a coordinator lives as long as one epoch of its bucket does here; it never waits for the store, the database or
-//! a client: members keep their sessions while the store is away. An idle one costs nothing: one timer, set to the next deadline.
+//! a client: members keep their sessions while the store is away. An idle one costs nothing: one timer, set to the next deadline. I20: all
+//! coordinators together hold so many bytes at most (`coordinator_bytes_max`), whichever of them holds them.
 use super::clock::{self, GroupClock};
 use super::coordinator::{Coordinator, Log, chunk_bytes_max};
+use super::fullness::Fullness;
 use super::log::{self, Event, LogParts, Opening, What};
 use super::{Ask, table};
 use crate::context::Context;
@@ -45,6 +47,7 @@ pub(crate) struct Actor {
     /// Openings that were given up and may still have appends on their way.
     ending: BTreeMap<BucketIndex, Task>,
     openings: u64,
+    pub(super) fullness: Fullness,
     /// The view by which tables were last looked for that are gone.
     seen: State,
 }
@@ -64,6 +67,7 @@ impl Actor {
             coordinators: BTreeMap::new(),
             ending: BTreeMap::new(),
             openings: 0,
+            fullness: Fullness::default(),
             seen: context.state(),
             context: Arc::clone(&context),
         };
@@ -122,6 +126,10 @@ impl Actor {
     }
 
     fn open(&mut self, table: TableId, bucket: BucketIndex, epoch: BucketEpoch) {
+        // Its log takes nothing any more; the next owner opens it.
+        if self.context.is_draining() {
+            return;
+        }
         self.openings += 1;
         let opening = Opening { bucket, number: self.openings };
         let ((stop, stopped), (chunks, taken)) = (oneshot::channel(), lane(1));
@@ -144,6 +152,20 @@ impl Actor {
         if let Some(coordinator) = self.coordinators.remove(&bucket) {
             self.ending.insert(bucket, coordinator.close(error));
         }
+    }
+
+    /// Gives all coordinators up: their members are told to look elsewhere, at once and not when their sessions end.
+    pub(super) fn close_all(&mut self) {
+        let buckets: Vec<BucketIndex> = self.coordinators.keys().copied().collect();
+        for bucket in buckets {
+            self.close(bucket, GroupError::NotCoordinator);
+        }
+    }
+
+    /// What all coordinators but one hold, in bytes.
+    pub(super) fn bytes_beside(&self, bucket: BucketIndex) -> usize {
+        let others = self.coordinators.iter().filter(|(other, _)| **other != bucket);
+        others.filter_map(|(_, coordinator)| Some(coordinator.groups()?.bytes())).sum()
     }
 
     /// Gives a coordinator up and reads its log again.

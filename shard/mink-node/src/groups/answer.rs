@@ -11,6 +11,7 @@ use mink_api::FetchedOffsets;
 use mink_group::{
     Effects, GroupError, GroupId, Groups, JoinRefused, MemberId, Now, Reply, TopicKey, coordinator_bucket,
 };
+use mink_rt::mutant;
 use mink_types::BucketIndex;
 use std::sync::Arc;
 
@@ -29,9 +30,12 @@ impl Actor {
                     groups.sync(*request, token, now, effects);
                 });
             }
-            Ask::Commit(request, token) => {
+            Ask::Commit(mut request, token) => {
                 let refused = |error| Reply::Commit(Err(error));
                 self.step_with(&request.group.clone(), token, refused, |groups, token, now, effects| {
+                    if mutant("group-generation-unchecked") && request.generation >= 0 {
+                        request.generation = groups.describe(&request.group).generation;
+                    }
                     groups.commit(*request, token, now, effects);
                 });
             }
@@ -81,11 +85,18 @@ impl Actor {
                     .for_each(|groups| levels.add(groups));
                 reply.send(levels);
             }
+            Ask::Drain(reply) => {
+                self.close_all();
+                reply.send(());
+            }
         }
     }
 
     /// The coordinator of a group, if it is here and serves.
     fn place(&self, group: &GroupId) -> Result<BucketIndex, GroupError> {
+        if self.context.is_draining() {
+            return Err(GroupError::NotCoordinator);
+        }
         let (_, buckets) = self.table.ok_or(GroupError::NotCoordinator)?;
         let bucket = BucketIndex(coordinator_bucket(group, buckets));
         let coordinator = self.coordinators.get(&bucket).ok_or(GroupError::NotCoordinator)?;
@@ -98,11 +109,20 @@ impl Actor {
         run: impl FnOnce(&mut Groups<Token>, Now, &mut Effects<Token>) -> Result<R, GroupError>,
     ) -> Result<R, GroupError> {
         let (bucket, now) = (self.place(group)?, self.now());
+        let (bytes_max, others) =
+            (self.context.config.groups.coordinator_bytes_max, self.bytes_beside(bucket));
         let coordinator = self.coordinators.get_mut(&bucket).ok_or(GroupError::NotCoordinator)?;
-        let result = coordinator.step(now, |groups, effects| run(groups, now, effects));
+        let (result, bytes) = coordinator
+            .step(now, |groups, effects| {
+                groups.may_take(bytes_max.saturating_sub(others));
+                let result = run(groups, now, effects);
+                (result, groups.bytes())
+            })
+            .map_or((None, 0), |(result, bytes)| (Some(result), bytes));
         if coordinator.is_lost() {
             self.reopen(bucket);
         }
+        self.fullness.note(others + bytes, bytes_max);
         result.unwrap_or(Err(GroupError::NotCoordinator))
     }
 

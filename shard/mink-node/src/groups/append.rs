@@ -13,6 +13,7 @@ use mink_group::{AppendRefused, Handle, KeyedRecord};
 use mink_record::RecordError;
 use mink_record::kafka::{BatchBuilder, BatchHeader, Codec, RecordRef};
 use mink_router::{AppendError, AppendTicket, Lost, Receiver, Sender, lane};
+use mink_rt::mutant;
 use mink_types::Offset;
 use std::pin::pin;
 use std::sync::Arc;
@@ -108,6 +109,7 @@ async fn resolve(parts: &LogParts, mut outcomes: Receiver<HandedOver>) {
 async fn outcome(mut ticket: AppendTicket) -> Result<Offset, NotHanded> {
     let unknown = |Lost| NotHanded::Unknown;
     match ticket.ordered().await.map_err(unknown)? {
+        Ok(ordered) if mutant("group-ack-before-durable") => Ok(ordered.base_offset),
         Ok(_) => ticket.durable().await.map(|appended| appended.base_offset).map_err(unknown),
         Err(error) => Err(NotHanded::Refused(refused(&error))),
     }

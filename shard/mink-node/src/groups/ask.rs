@@ -39,4 +39,6 @@ pub(crate) enum Ask {
     List(Vec<GroupState>, ReplyTo<Result<Vec<Summary>, GroupError>>),
     /// For `/metrics`.
     Levels(ReplyTo<Levels>),
+    /// The node drains: whoever waits is told.
+    Drain(ReplyTo<()>),
 }

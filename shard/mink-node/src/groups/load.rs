@@ -10,6 +10,7 @@ use mink_api::LogSource as _;
 use mink_group::Fold;
 use mink_record::kafka::{batches, records};
 use mink_router::{Position, Read, ReadError};
+use mink_rt::mutant;
 use mink_types::{BucketId, Offset};
 use std::sync::Arc;
 use std::time::Duration;
@@ -102,6 +103,9 @@ fn fold_run(context: &Context, run: bytes::Bytes, from: Offset, loaded: &mut Loa
         {
             let record = record.map_err(|error| Halt::Broken(error.to_string()))?;
             if record.offset < from.kafka() {
+                continue;
+            }
+            if mutant("group-log-unread") {
                 continue;
             }
             let Some(key) = record.key else {

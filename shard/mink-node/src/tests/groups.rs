@@ -1,6 +1,8 @@
 //! Consumer groups over crashes, takeovers and outages, on whole nodes.
 //!
 //! Lives on: the simulation's thread.
+mod ends;
+
 use super::suspect::PATIENCE;
 use super::{Machine, Site, story};
 use crate::NodeConfig;

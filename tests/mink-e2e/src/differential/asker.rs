@@ -162,6 +162,15 @@ impl Asker {
     /// The answer, or `None` if the server closed; then there is a new connection.
     pub(super) async fn try_ask<R: Request>(&mut self, version: i16, request: &R) -> Option<R::Response> {
         self.send(version, request).await;
+        self.receive_of::<R>(version).await
+    }
+
+    /// The next answer, to a request of this run's version that was sent.
+    pub(super) async fn receive_answer<R: Request>(&mut self) -> Option<R::Response> {
+        self.receive_of::<R>(self.version).await
+    }
+
+    async fn receive_of<R: Request>(&mut self, version: i16) -> Option<R::Response> {
         let frame = self.receive().await?;
         let (_, answer) = decode_response::<R>(version, frame).expect("an answer that can be decoded");
         Some(answer)

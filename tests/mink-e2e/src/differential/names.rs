@@ -81,6 +81,8 @@ impl Names {
                 _ => text.to_owned(),
             },
             "total_bytes" | "usable_bytes" if !text.starts_with('-') => "<bytes>".to_owned(),
+            // Counts what happened in the cluster since it began.
+            "finalized_features_epoch" if !text.starts_with('-') => "<number>".to_owned(),
             "log_dir" => "<folder>".to_owned(),
             "producer_id" if !text.starts_with('-') => numbered(&mut self.producers, "producer", text),
             "session_id" => numbered(&mut self.sessions, "session", text),

@@ -10,6 +10,7 @@ mod group_offsets;
 mod groups;
 mod metadata;
 mod offsets;
+mod placement;
 mod produce;
 mod producers;
 mod sessions;
@@ -81,6 +82,12 @@ pub(super) async fn run(run: &mut Asker) {
         ApiKey::SyncGroup => groups::sync_group(run).await,
         ApiKey::Heartbeat => groups::heartbeat(run).await,
         ApiKey::LeaveGroup => groups::leave_group(run).await,
+        ApiKey::AlterPartitionReassignments => placement::alter_partition_reassignments(run).await,
+        ApiKey::ListPartitionReassignments => placement::list_partition_reassignments(run).await,
+        ApiKey::AlterReplicaLogDirs => placement::alter_replica_log_dirs(run).await,
+        ApiKey::ListConfigResources => placement::list_config_resources(run).await,
+        // Whose quorum it is differs too much to be compared: Kafka's is one of controllers, each with a log.
+        ApiKey::DescribeQuorum => placement::describe_quorum(run).await,
         other => panic!("{} is offered and has no script", other.name()),
     }
     versions(run).await;

@@ -101,7 +101,8 @@ impl Tree {
             Self::Leaf(_) => {}
             Self::List(items) => {
                 items.retain(|item| {
-                    match item.field(&["name", "topic", "topic_name", "group_id", "api_key"]) {
+                    match item.field(&["name", "topic", "topic_name", "group_id", "resource_name", "api_key"])
+                    {
                         Some(name) => is_own(name),
                         None => true,
                     }

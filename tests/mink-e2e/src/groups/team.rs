@@ -24,10 +24,18 @@ pub(super) struct Team {
     pub(super) topic: String,
     pub(super) group: String,
     folder: PathBuf,
-    members: Vec<Process>,
+    members: Vec<Seat>,
+    cooperative: bool,
     logs: Vec<PathBuf>,
-    /// Records of each partition: all alike.
+    /// Records of each partition.
     ends: Vec<usize>,
+}
+
+/// A member's process, and the instance id that it goes by.
+#[derive(Debug)]
+struct Seat {
+    process: Process,
+    instance: Option<String>,
 }
 
 impl Team {
@@ -42,6 +50,7 @@ impl Team {
             group: format!("{client}-team"),
             folder: folder.path().to_owned(),
             members: Vec::new(),
+            cooperative: false,
             logs: Vec::new(),
             ends: vec![0; usize::try_from(partitions).unwrap()],
         }
@@ -59,31 +68,98 @@ impl Team {
         }
     }
 
+    /// Members that come from now on take over partitions one by one, as `cooperative-sticky` does.
+    pub(super) fn cooperative(mut self) -> Self {
+        self.cooperative = true;
+        self
+    }
+
     /// Starts one more member.
     pub(super) fn join(&mut self) {
+        self.join_as(None);
+    }
+
+    /// Starts one more member, which keeps its place over restarts if it goes by an instance id.
+    pub(super) fn join_as(&mut self, instance: Option<String>) {
         let log = self.folder.join(format!("{}-{}.read", self.group, self.logs.len()));
         std::fs::write(&log, "").unwrap();
         let session = SESSION.as_millis().to_string();
         let mut args = vec!["--client", self.client, "--bootstrap", &self.kafka, "--topic", &self.topic];
         args.extend(["--group", &self.group, "--log", log.to_str().unwrap(), "--session-ms", &session]);
-        self.members.push(client::start("group_member", &args).unwrap());
+        if let Some(instance) = &instance {
+            args.extend(["--instance", instance]);
+        }
+        if self.cooperative {
+            args.push("--cooperative");
+        }
+        let process = client::start("group_member", &args).unwrap();
+        self.members.push(Seat { process, instance });
         self.logs.push(log);
     }
 
     /// Every member leaves in order.
     pub(super) async fn leave(&mut self, within: Duration) {
         for member in &mut self.members {
-            member.terminate().unwrap();
+            member.process.terminate().unwrap();
         }
-        for mut member in self.members.drain(..) {
+        for Seat { process: mut member, .. } in self.members.drain(..) {
             let status = member.wait(within).await.unwrap();
             assert!(status.success(), "{}", member.report(ErrorKind::Failed, "did not leave in order"));
         }
     }
 
     /// The first member dies without a word.
-    pub(super) async fn kill_first(&mut self) {
-        self.members.remove(0).kill9().await.unwrap();
+    pub(super) async fn kill_first(&mut self) -> Option<String> {
+        let mut seat = self.members.remove(0);
+        seat.process.kill9().await.unwrap();
+        seat.instance
+    }
+
+    /// The first member leaves in order.
+    pub(super) async fn dismiss_first(&mut self, within: Duration) -> Option<String> {
+        let Seat { mut process, instance } = self.members.remove(0);
+        process.terminate().unwrap();
+        let status = process.wait(within).await.unwrap();
+        assert!(status.success(), "{}", process.report(ErrorKind::Failed, "did not leave in order"));
+        instance
+    }
+
+    /// The first member stands still.
+    pub(super) fn pause_first(&mut self) {
+        self.members[0].process.pause().unwrap();
+    }
+
+    /// It goes on.
+    pub(super) fn resume_first(&mut self) {
+        self.members[0].process.resume().unwrap();
+    }
+
+    /// The member that has been in the group longest comes last.
+    pub(super) fn rotate(&mut self) {
+        self.members.rotate_left(1);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Partitions have so many records: somebody else writes them.
+    pub(super) fn wrote(&mut self, ends: Vec<usize>) {
+        self.ends = ends;
+    }
+
+    /// I18: nothing is committed that nobody has read: what was committed before the logs are looked at was read before it.
+    pub(super) async fn nothing_passed_over(&self) {
+        let committed = self.committed().await;
+        let mut seen: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
+        for (partition, offset, _) in self.lines() {
+            seen.entry(partition as u64).or_default().insert(offset as u64);
+        }
+        for (partition, end) in committed {
+            let read = seen.entry(partition).or_default();
+            let missed = (0..end).find(|offset| !read.contains(offset));
+            assert_eq!(missed, None, "of partition {partition}, of which {end} are committed");
+        }
     }
 
     /// Lines of all logs: a record that was read twice counts twice.
@@ -120,7 +196,12 @@ impl Team {
             (seen.len() == wanted).then_some(())
         })
         .await;
-        for member in &mut self.members {
+        self.all_live();
+    }
+
+    /// No member has given up.
+    pub(super) fn all_live(&mut self) {
+        for Seat { process: member, .. } in &mut self.members {
             let status = member.exit_status().unwrap();
             assert!(status.is_none(), "{}", member.report(ErrorKind::Failed, "has ended"));
         }

@@ -32,8 +32,13 @@ enum Known {
 #[derive(Debug, Default)]
 pub(crate) struct Notes(BTreeMap<String, Known>);
 
+/// Where topics are.
+pub(crate) fn database() -> Option<DatabaseName> {
+    DatabaseName::new("kafka").ok()
+}
+
 fn path(name: &str) -> Option<TablePath> {
-    let database = DatabaseName::new("kafka").ok()?;
+    let database = database()?;
     Some(TablePath { database, table: TableName::new(name).ok()? })
 }
 

@@ -1,8 +1,10 @@
-//! The clients of a history: producers as Kafka's are, readers at the tail and from the start, an administrator.
+//! The clients of a history: producers as Kafka's are, readers at the tail and from the start, members of a consumer
+//! group, an administrator.
 //!
 //! Lives on: the simulation's thread, outside every node's process.
 //! Invariants: a client tells the history what it was told, when it was told.
 pub(crate) mod admin;
+pub(crate) mod members;
 pub(crate) mod producer;
 pub(crate) mod reader;
 

@@ -8,9 +8,10 @@ const SEEDS_MAX: u64 = 200;
 
 /// Runs seeds with a mutant until one has a violation: how many it took.
 fn caught(name: &'static str) -> Option<(u64, Report)> {
+    let options = if name.starts_with("group-") { super::WITH_GROUP } else { Options::default() };
     let first = std::env::var("MINK_SEED_FIRST").ok().and_then(|text| text.parse().ok()).unwrap_or(0_u64);
     (first..first + SEEDS_MAX).find_map(|seed| {
-        let report = with_mutant(Some(name), || run(seed, Options::default()));
+        let report = with_mutant(Some(name), || run(seed, options));
         (!report.violations.is_empty()).then_some((seed - first + 1, report))
     })
 }
@@ -42,4 +43,7 @@ mutants! {
     lease_not_awaited: "lease-not-awaited",
     request_renamed: "request-renamed",
     double_compaction: "double-compaction",
+    group_ack_before_durable: "group-ack-before-durable",
+    group_generation_unchecked: "group-generation-unchecked",
+    group_log_unread: "group-log-unread",
 }

@@ -93,6 +93,14 @@ impl Type {
         })
     }
 
+    fn rename(&mut self, from: &str, to: &str) {
+        match self {
+            Self::Struct(name) if name == from => to.clone_into(name),
+            Self::Array(element) => element.rename(from, to),
+            _ => {}
+        }
+    }
+
     /// The struct that this type is, or is an array of.
     pub(crate) fn struct_name(&self) -> Option<&str> {
         match self {
@@ -160,7 +168,11 @@ impl Schema {
         raw_fields: &[RawField],
         common: &[RawStruct],
     ) -> Result<(), String> {
-        if self.structs.iter().any(|known| known.name == name) {
+        if let Some(known) = self.structs.iter().find(|known| known.name == name) {
+            // A shared struct that occurs in the same versions wherever it is used is one struct.
+            if known.versions == versions && common.iter().any(|shared| shared.name == name) {
+                return Ok(());
+            }
             return Err(format!("struct {name} is used twice: widen its versions in the generator first"));
         }
         let fields = raw_fields
@@ -186,6 +198,18 @@ impl Schema {
             slot.fields = present;
         }
         Ok(())
+    }
+
+    /// Gives a struct another name, here and in the fields that are of it.
+    pub(crate) fn rename(&mut self, from: &str, to: &str) {
+        for one in &mut self.structs {
+            if one.name == from {
+                to.clone_into(&mut one.name);
+            }
+            for field in &mut one.fields {
+                field.ty.rename(from, to);
+            }
+        }
     }
 
     pub(crate) fn find(&self, name: &str) -> Result<&Struct, String> {

@@ -219,4 +219,107 @@ async fn sequences(run: &mut Asker, b: &Target) {
     let both = [batch(["a", "b"], Some(stamp)), batch(["c", "d"], Some(next))].concat();
     run.ask("two batches of a producer", b.request(vec![(0, Some(both.into()))])).await;
     run.ask("sequence 2 on the other partition", b.request(vec![(1, Some(batch(["a"], Some(stamp))))])).await;
+    window(run, id).await;
+    bumps(run, id).await;
+    pipelined(run, id).await;
+}
+
+/// Steps of one producer on a partition of its own: case, epoch, first sequence, records.
+async fn steps(run: &mut Asker, (target, index): (&Target, i32), id: i64, steps: &[(&str, i16, i32, usize)]) {
+    for (case, epoch, base_sequence, records) in steps {
+        let stamp = ProducerStamp { id, epoch: *epoch, base_sequence: *base_sequence };
+        let records = batch(values("v", 0..*records), Some(stamp));
+        run.ask(case, target.request(vec![(index, Some(records))])).await;
+    }
+}
+
+/// What is remembered of a producer, and what its sequences do at their end.
+async fn window(run: &mut Asker, id: i64) {
+    let w = target(run, "w", 2, &[]).await;
+    let of_five = [
+        ("window: 0", 0, 0, 3),
+        ("window: 3", 0, 3, 1),
+        ("window: 4", 0, 4, 2),
+        ("window: 6", 0, 6, 1),
+        ("window: 7", 0, 7, 1),
+        ("window: oldest of five again", 0, 0, 3),
+        ("window: oldest with fewer records", 0, 0, 2),
+        ("window: oldest with more records", 0, 0, 4),
+        ("window: two in one", 0, 3, 3),
+        ("window: newest again", 0, 7, 1),
+        ("window: from within the newest but one", 0, 5, 1),
+        ("window: overlaps the next", 0, 7, 2),
+        ("window: one too far", 0, 9, 1),
+        ("window: sixth", 0, 8, 1),
+        ("window: oldest is forgotten", 0, 0, 3),
+        ("window: second is the oldest", 0, 3, 1),
+        ("window: still the next", 0, 9, 1),
+    ];
+    steps(run, (&w, 0), id, &of_five).await;
+    // Where there is data already a producer may begin anywhere.
+    run.ask("wrap: data", w.request(vec![(1, Some(two()))])).await;
+    let end = i32::MAX;
+    let around = [
+        ("wrap: near the end", 0, end - 3, 3),
+        ("wrap: across the end", 0, end, 4),
+        ("wrap: across the end again", 0, end, 4),
+        ("wrap: a gap behind the end", 0, 4, 1),
+        ("wrap: 0 was used", 0, 0, 1),
+        ("wrap: behind the end", 0, 3, 1),
+        ("wrap: before the end again", 0, end - 3, 3),
+    ];
+    steps(run, (&w, 1), id, &around).await;
+}
+
+/// Epochs as clients raise them by themselves (KIP-360), and as InitProducerId answers.
+async fn bumps(run: &mut Asker, id: i64) {
+    let e = target(run, "e", 2, &[]).await;
+    let raised = [
+        ("bump: epoch 3, 0", 3, 0, 1),
+        ("bump: epoch 3, 1", 3, 1, 1),
+        ("bump: epoch 4 goes on", 4, 2, 1),
+        ("bump: epoch 4 begins", 4, 0, 1),
+        ("bump: epoch 4 again", 4, 0, 1),
+        ("bump: epoch 3 repeats", 3, 1, 1),
+        ("bump: epoch 3 goes on", 3, 2, 1),
+        ("bump: epoch 9 leaps", 9, 0, 1),
+        ("bump: last epoch", i16::MAX, 0, 1),
+        ("bump: behind the last epoch", 0, 0, 1),
+    ];
+    steps(run, (&e, 0), id, &raised).await;
+    let init = InitProducerIdRequest {
+        transactional_id: None,
+        producer_id: id,
+        producer_epoch: i16::MAX,
+        ..InitProducerIdRequest::default()
+    };
+    let anew = run.quiet(4, &init).await;
+    assert_eq!((anew.error_code, anew.producer_epoch, anew.producer_id == id), (0, 0, false), "{anew:?}");
+    steps(run, (&e, 1), anew.producer_id, &[("bump: a new id begins", 0, 0, 1)]).await;
+    steps(run, (&e, 1), id, &[("bump: the old id still may", i16::MAX, 0, 1)]).await;
+}
+
+/// Batches sent behind one that is refused, before its answer is there.
+async fn pipelined(run: &mut Asker, id: i64) {
+    let p = target(run, "p", 1, &[]).await;
+    let stamped = |base_sequence| batch(["v"], Some(ProducerStamp { id, epoch: 0, base_sequence }));
+    let first = stamped(0);
+    let mut broken = stamped(1).to_vec();
+    broken[CHECKSUM.start] ^= 1;
+    let sent = [
+        ("pipelined: first", first.clone()),
+        ("pipelined: broken", broken.into()),
+        ("pipelined: behind the broken one", stamped(2)),
+        ("pipelined: a repeat", first),
+        ("pipelined: the broken one, whole", stamped(1)),
+        ("pipelined: its successor", stamped(2)),
+    ];
+    for (_, records) in &sent {
+        let request = p.request(vec![(0, Some(records.clone()))]);
+        run.send(run.version, &request).await;
+    }
+    for (case, _) in &sent {
+        let answer = run.receive_answer::<ProduceRequest>().await;
+        run.note(case, answer.as_ref(), false);
+    }
 }
