@@ -156,6 +156,17 @@ mod tests {
         }
     }
 
+    /// Old librdkafka sends batches uncompressed to a broker that says it begins with Produce 3.
+    #[test]
+    fn k_12_produce_is_advertised_from_0_and_decoded_from_3() {
+        let produce = offer(ApiKey::Produce).expect("offered");
+        assert_eq!((produce.advertised.min, produce.decoded.min), (0, 3));
+        for version in 0..3 {
+            let refused = decode_request(0, version, Bytes::from_static(&[0; 64])).unwrap_err();
+            assert_eq!(refused.fault, Fault::UnsupportedVersion { api_key: 0, version });
+        }
+    }
+
     #[test]
     fn what_is_not_offered_is_refused_whatever_its_body() {
         let refused = |key: i16, version| decode_request(key, version, Bytes::new()).unwrap_err().fault;
