@@ -95,8 +95,10 @@ pub fn decode_request(api_key: i16, version: i16, body: Bytes) -> Result<Request
 
 /// A Metadata request for all topics as librdkafka (2.12 and before) writes it, in the form that the protocol has.
 ///
-/// From version 9 on the absent list of topics is one byte, 0; librdkafka writes four. Such a body is three bytes too long and
-/// nothing else can look like it, so the three are dropped and the flags behind them mean what they were meant to.
+/// From version 9 on the absent list of topics is one byte, 0; librdkafka writes four. Such a body is three bytes too long, so the
+/// three are dropped and the flags behind them mean what they were meant to. A sound body of that length has a tagged field of one
+/// byte behind flags that are all unset; it is taken for the other only if field and content are 0 or 1 and 0, which nobody sends:
+/// the request has no tagged fields.
 fn mended(key: ApiKey, version: i16, body: Bytes) -> Bytes {
     /// First version with compact lengths.
     const COMPACT_FROM: i16 = 9;
@@ -108,7 +110,10 @@ fn mended(key: ApiKey, version: i16, body: Bytes) -> Bytes {
     let is_wide = key == ApiKey::Metadata
         && version >= COMPACT_FROM
         && body.len() == WIDE_NULL.len() + flags + no_tags
-        && body.starts_with(&WIDE_NULL);
+        && body
+            .strip_prefix(&WIDE_NULL)
+            .and_then(<[u8]>::split_last)
+            .is_some_and(|(tags, flags)| *tags == 0 && flags.iter().all(|flag| *flag <= 1));
     if is_wide { body.slice(WIDE_NULL.len() - 1..) } else { body }
 }
 
@@ -154,6 +159,16 @@ mod tests {
                 assert!(decode_request(3, version, other.into()).is_err(), "{version} with {length} bytes");
             }
         }
+    }
+
+    #[test]
+    fn a_sound_request_for_all_topics_with_a_tagged_field_of_tomorrow_stays_what_it_is() {
+        // No topics, no flag set, one tagged field: number 5, one byte.
+        let sound = Bytes::from_static(&[0, 0, 0, 0, 1, 5, 1, 7]);
+        let RequestBody::Metadata(request) = decode_request(3, 9, sound).unwrap() else {
+            panic!("another request");
+        };
+        assert!(request.topics.is_none() && !request.allow_auto_topic_creation);
     }
 
     /// Old librdkafka sends batches uncompressed to a broker that says it begins with Produce 3.

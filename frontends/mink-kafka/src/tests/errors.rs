@@ -1,7 +1,8 @@
-//! Every situation that a client is told of by an error code, with the test that reaches the code.
+//! Every situation that a client is told of by an error code, with the test that meets it.
 //!
 //! Lives on: tests only.
-//! Invariants: a row names a test that is there; codes that no other test asks for over the wire are asked for here.
+//! Invariants: a row names a test that is there (that it reaches the code is for its reader to see); codes that no other test asks for
+//! are asked for here.
 use super::fake::{Behaviour, start};
 use super::raw_client::{Client, batch};
 use crate::error_code;
@@ -82,7 +83,7 @@ const ROWS: [(&str, i16, &str, &str); 60] = [
     ),
     ("forgotten producer", 0, TABLET, "k_10_a_log_whose_records_were_all_dropped_did_hold_one"),
     ("old producer epoch", 47, HERE, "what_the_log_refuses_has_a_code_of_its_own"),
-    ("no producer id for now", 14, HERE, "what_administration_refuses_has_a_code_of_its_own"),
+    ("no producer id yet", 14, HERE, "what_administration_refuses_has_a_code_of_its_own"),
     ("no producer id from here", 15, HERE, "what_administration_refuses_has_a_code_of_its_own"),
     ("outside of the log", 1, FETCH, "outside_of_the_log_is_out_of_range_without_positions"),
     ("older epoch", 74, FETCH, "the_leader_epoch_that_a_client_believes_in_is_checked"),
