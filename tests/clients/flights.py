@@ -195,6 +195,7 @@ class Deadline:
 def run(client, version, create, produce, consume):
     """Runs one operation and prints its summary: the body of every client script in Python.
 
+    `version`: the client's, or what gives it once the operation is done;
     create(options, deadline) makes the topic;
     produce(options, records, deadline) gives {record number: (partition, offset)} of the acks;
     consume(options, comparison, deadline) feeds `comparison.add` from offset 0 to the ends and gives {partition: end offset}.
@@ -203,7 +204,7 @@ def run(client, version, create, produce, consume):
     expected = records(chosen.count)
     deadline = Deadline(chosen.timeout)
     floor = 0 if chosen.any_timestamp else None
-    summary = {"client": client, "version": version, "operation": chosen.operation, "topic": chosen.topic}
+    summary = {"client": client, "version": None if callable(version) else version, "operation": chosen.operation, "topic": chosen.topic}
     summary |= {"codec": chosen.codec, "idempotent": chosen.idempotent, "records": chosen.count}
     summary["value_bytes"] = sum(len(each.value) for each in expected)
     try:
@@ -223,6 +224,8 @@ def run(client, version, create, produce, consume):
             summary["consume_seconds"] = round(time.monotonic() - begun, 3)
             comparison.finish(ends)
             summary["partitions"] = len(ends)
+        if callable(version):
+            summary["version"] = version()
     except Difference as difference:
         print(f"{client} {chosen.operation} {chosen.topic}: {difference}", file=sys.stderr)
         sys.exit(1)

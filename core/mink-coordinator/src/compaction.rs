@@ -194,7 +194,8 @@ impl Planner<'_> {
     fn classes(&self) -> BTreeMap<Class, Vec<Member>> {
         let mut members: BTreeMap<ObjectId, Member> = BTreeMap::new();
         for (id, bucket) in self.buckets() {
-            let ttl = self.view.table(id.table).and_then(|table| table.options.log_ttl_ms);
+            let table = self.view.table(id.table).filter(|table| table.options.cleanup.deletes());
+            let ttl = table.and_then(|table| table.options.log_ttl_ms);
             let keeps = ttl.map_or(FOR_EVER, |ttl| i64::try_from(ttl).unwrap_or(FOR_EVER));
             for range in bucket.ranges.values() {
                 self.count(&mut members, id, keeps, range);

@@ -23,7 +23,7 @@ pub use plan::{
     DELETE_OBJECTS_MAX, Facts, OPEN_BUCKETS_MAX, Step, Takeover, garbage, plan, sweep_again, takeover,
     takeovers,
 };
-pub use retention::{Expiry, expired_start, expiry, producers_expire};
+pub use retention::{Expiry, expired_start, expires_otherwise, expiry, producers_expire};
 pub use retention_clock::RetentionClock;
 
 #[cfg(test)]

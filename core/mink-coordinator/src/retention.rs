@@ -16,9 +16,19 @@ pub struct Expiry {
     pub due: Option<CommitTime>,
 }
 
-/// What of a bucket's log has expired at `now`. Ranges go from the front: those whose last batch was committed longer ago than
+/// Whether [`expiry`] may say otherwise by `new` than by `old`.
+pub fn expires_otherwise(old: &TableOptions, new: &TableOptions) -> bool {
+    let goes_by =
+        |options: &TableOptions| (options.cleanup.deletes(), options.log_ttl_ms, options.retention_bytes);
+    goes_by(old) != goes_by(new)
+}
+
+/// What of a bucket's log has expired at `now`: nothing where the policy deletes nothing. Ranges go from the front: those whose last batch was committed longer ago than
 /// `table.log.ttl`, and those beyond `table.log.retention-bytes`.
 pub fn expiry(bucket: &Bucket, options: &TableOptions, now: CommitTime) -> Expiry {
+    if !options.cleanup.deletes() {
+        return Expiry::default();
+    }
     // Nothing is summed up where nothing is bounded: most buckets have no bound by size.
     let ranges = || bucket.ranges_from(bucket.start).map(|(_, range)| range);
     let mut bytes: u64 = match options.retention_bytes {

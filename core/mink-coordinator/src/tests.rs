@@ -6,8 +6,9 @@ use mink_metadata::{
     TakenOver,
 };
 use mink_types::{
-    BucketEpoch, BucketId, BucketIndex, ClusterUuid, CommitTime, DatabaseName, Incarnation, LogIndex, NodeId,
-    ObjectId, Offset, RequestId, SessionId, TableOptions, TablePath, TableUuid, Timestamp, WalNumber,
+    BucketEpoch, BucketId, BucketIndex, CleanupPolicy, ClusterUuid, CommitTime, DatabaseName, Incarnation,
+    LogIndex, NodeId, ObjectId, Offset, RequestId, SessionId, TableOptions, TablePath, TableUuid, Timestamp,
+    WalNumber,
 };
 
 use crate::{
@@ -313,6 +314,18 @@ fn p_9_retention_drops_whole_ranges_by_commit_time_and_size() {
         |ttl, bytes| TableOptions { log_ttl_ms: ttl, retention_bytes: bytes, ..TableOptions::default() };
     let start = |ttl, bytes, now| expired_start(&bucket, &options(ttl, bytes), CommitTime(now));
     assert_eq!(start(None, None, i64::MAX), None);
+    for (cleanup, dropped) in [
+        (CleanupPolicy::Delete, true),
+        (CleanupPolicy::CompactDelete, true),
+        (CleanupPolicy::DeleteCompact, true),
+        (CleanupPolicy::Compact, false),
+        (CleanupPolicy::None, false),
+    ] {
+        let options = TableOptions { cleanup, ..options(Some(500), Some(10)) };
+        let expired = expiry(&bucket, &options, CommitTime(2_501));
+        assert_eq!(expired.start.is_some(), dropped, "{cleanup:?}");
+        assert_eq!(expired.due.is_some(), dropped, "{cleanup:?}");
+    }
     assert_eq!(start(Some(500), None, 2_500), None, "a range without a commit time is young");
     assert_eq!(start(Some(500), None, 2_501), Some(Offset(10)), "but older than an old one behind it");
     assert_eq!(start(Some(500), Some(10), 0), Some(Offset(10)), "by size, whatever the time");

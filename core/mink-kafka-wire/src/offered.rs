@@ -66,6 +66,7 @@ pub const OFFERED: &[Offer] = &[
     offered(ApiKey::OffsetDelete, 0, 0),
     offered(ApiKey::DescribeQuorum, 0, 2),
     offered(ApiKey::DescribeCluster, 0, 2),
+    offered(ApiKey::DescribeProducers, 0, 0),
     offered(ApiKey::ListConfigResources, 0, 1),
     offered(ApiKey::DescribeTopicPartitions, 0, 0),
 ];

@@ -25,6 +25,9 @@ pub const ALLOCATION_CONSTANT: usize = 4096;
 /// The smallest tagged field: one byte of tag, one of size.
 const TAGGED_FIELD_LEN_MIN: usize = 2;
 
+/// Longest text of any field, in bytes, as from Kafka.
+const TEXT_BYTES_MAX: u32 = i16::MAX as u32;
+
 /// A cursor over one frame. The `field` that each method takes is only for the error.
 #[derive(Debug)]
 pub struct Reader {
@@ -168,6 +171,10 @@ impl Reader {
 
     fn text(&mut self, field: &'static str, length: Option<u32>) -> Result<Option<KafkaString>, DecodeError> {
         let Some(length) = length else { return Ok(None) };
+        // A compact length could say more, and an answer that repeats it could not be written.
+        if length > TEXT_BYTES_MAX {
+            return Err(self.error(field, Fault::Length { length: i64::from(length) }));
+        }
         let bytes = self.take_length(field, length)?;
         match KafkaString::from_utf8(bytes) {
             Ok(text) => Ok(Some(text)),

@@ -18,41 +18,86 @@ pub struct EpochStart {
     pub start: Offset,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Epochs(Vec<EpochStart>);
+/// Two with the same epochs are equal, whatever their form.
+#[derive(Clone, Debug)]
+pub(crate) struct Epochs(Form);
+
+#[derive(Clone, Debug)]
+enum Form {
+    /// Here, in the bucket itself: most have one owner for a long time, and a block of its own would be made while batches come and go.
+    One([EpochStart; 1]),
+    List(Vec<EpochStart>),
+}
+
+impl Default for Epochs {
+    fn default() -> Epochs {
+        Epochs(Form::List(Vec::new()))
+    }
+}
+
+impl PartialEq for Epochs {
+    fn eq(&self, other: &Epochs) -> bool {
+        self.list() == other.list()
+    }
+}
+
+impl Eq for Epochs {}
 
 impl Epochs {
+    fn list(&self) -> &[EpochStart] {
+        match &self.0 {
+            Form::One(one) => one,
+            Form::List(list) => list,
+        }
+    }
+
     /// Notes that `epoch` gave `start`; only the first time counts, and what contradicts the list is left out.
     pub(crate) fn note(&mut self, epoch: BucketEpoch, start: Offset) {
-        let new = self.0.last().is_none_or(|last| last.epoch < epoch && last.start <= start);
-        if new {
-            if self.0.len() >= EPOCHS_REMEMBERED_MAX {
-                self.0.remove(0);
+        if self.list().last().is_some_and(|last| last.epoch >= epoch || last.start > start) {
+            return;
+        }
+        let new = EpochStart { epoch, start };
+        match &mut self.0 {
+            Form::One([one]) => self.0 = Form::List(vec![*one, new]),
+            Form::List(list) if list.is_empty() => self.0 = Form::One([new]),
+            Form::List(list) => {
+                if list.len() >= EPOCHS_REMEMBERED_MAX {
+                    list.remove(0);
+                }
+                if list.len() < FEW {
+                    list.reserve_exact(1);
+                }
+                list.push(new);
             }
-            if self.0.len() < FEW {
-                // Most buckets have one owner for a long time, and there are many of them.
-                self.0.reserve_exact(1);
-            }
-            self.0.push(EpochStart { epoch, start });
         }
     }
 
     /// The largest epoch that wrote and is not above `epoch`, with the offset at which the next one began; `end` if it is the
     /// last. None when every epoch that is remembered is above it.
     pub(crate) fn end_of(&self, epoch: BucketEpoch, end: Offset) -> Option<(BucketEpoch, Offset)> {
-        let above = self.0.partition_point(|known| known.epoch <= epoch);
-        let found = self.0.get(above.checked_sub(1)?)?;
-        Some((found.epoch, self.0.get(above).map_or(end, |next| next.start)))
+        let list = self.list();
+        let above = list.partition_point(|known| known.epoch <= epoch);
+        let found = list.get(above.checked_sub(1)?)?;
+        Some((found.epoch, list.get(above).map_or(end, |next| next.start)))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = EpochStart> + '_ {
-        self.0.iter().copied()
+        self.list().iter().copied()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn i20_one_epoch_lies_in_the_bucket_itself() {
+        let mut epochs = Epochs::default();
+        epochs.note(BucketEpoch(1), Offset(0));
+        epochs.note(BucketEpoch(1), Offset(5));
+        assert!(matches!(epochs.0, Form::One(_)));
+        assert!(size_of::<Epochs>() <= 24);
+    }
 
     #[test]
     fn an_epoch_ends_where_the_next_one_that_wrote_began() {

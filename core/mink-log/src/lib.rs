@@ -18,7 +18,7 @@ mod tablet;
 pub use clock::{CLOCK_JUMP_MS_MAX, ClockJump, CommitClock};
 pub use epochs::{EPOCHS_REMEMBERED_MAX, EpochStart};
 pub use error::{AppendRefused, OutOfRange, RecoverError, SnapshotError};
-pub use producers::{EVICTABLE_IDLE_MS, LoggedBatch, ProducerLimits, Stamp, WINDOW_BATCHES};
+pub use producers::{ActiveProducer, EVICTABLE_IDLE_MS, LoggedBatch, ProducerLimits, Stamp, WINDOW_BATCHES};
 pub use snapshot::{
     SNAPSHOT_PRODUCERS_MAX, SNAPSHOT_VERSION, SnapshotInfo, fold_producers, lost_below, snapshot_info,
 };

@@ -122,6 +122,16 @@ impl PartialEq for Window {
 
 impl Eq for Window {}
 
+/// A producer by the last of its batches that readers see.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ActiveProducer {
+    pub producer: ProducerId,
+    pub epoch: ProducerEpoch,
+    /// Sequence of its last record.
+    pub last_sequence: Sequence,
+    pub last_commit_time: CommitTime,
+}
+
 /// What is remembered of one producer; its window is never empty.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Entry {
@@ -136,6 +146,17 @@ impl Entry {
 
     pub(crate) fn last_commit_time(&self) -> CommitTime {
         self.last().commit_time
+    }
+
+    /// The producer as of `end`; none if all that is remembered of it lies behind.
+    fn as_of(&self, producer: ProducerId, end: Offset) -> Option<ActiveProducer> {
+        let last = self.window.as_slice().iter().rev().find(|placed| placed.end() <= end)?;
+        Some(ActiveProducer {
+            producer,
+            epoch: self.epoch,
+            last_sequence: last.base_sequence.plus(last.count.saturating_sub(1)),
+            last_commit_time: last.commit_time,
+        })
     }
 
     fn next_sequence(&self) -> Sequence {
@@ -295,6 +316,11 @@ impl Producers {
 
     pub(crate) fn len(&self) -> usize {
         self.remembered.len()
+    }
+
+    /// The producers from `from` on as of `end`, in the order of ids.
+    pub(crate) fn active(&self, from: ProducerId, end: Offset) -> impl Iterator<Item = ActiveProducer> {
+        self.remembered.iter_from(from).filter_map(move |(producer, entry)| entry.as_of(producer, end))
     }
 
     /// In the order of ids.

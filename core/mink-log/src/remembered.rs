@@ -145,6 +145,16 @@ impl Remembered {
         }
     }
 
+    /// Those from `from` on, in the order of ids.
+    pub(crate) fn iter_from(&self, from: ProducerId) -> impl Iterator<Item = (ProducerId, &Entry)> {
+        let trees = match &self.0 {
+            Form::One(_) | Form::Few(_) => None,
+            Form::Many(trees) => Some(trees.by_id.range(from..)),
+        };
+        let few = self.few().iter().filter(move |(id, _)| *id >= from).map(|(id, entry)| (*id, entry));
+        few.chain(trees.into_iter().flatten().map(|(id, entry)| (*id, entry)))
+    }
+
     /// In the order of ids.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ProducerId, &Entry)> {
         let trees = match &self.0 {

@@ -5,7 +5,7 @@
 //! Invariants: I2 offsets are dense; I3 the high watermark never goes back; log start <= high watermark <= appended end;
 //! commit times never go back; I19 a refused step changes nothing.
 use crate::epochs::{EpochStart, Epochs};
-use crate::producers::{LoggedBatch, ProducerLimits, Producers, Stamp, Verdict};
+use crate::producers::{ActiveProducer, LoggedBatch, ProducerLimits, Producers, Stamp, Verdict};
 use crate::{AppendRefused, OutOfRange, RecoverError, snapshot};
 use mink_record::kafka::BatchHeader;
 use mink_types::{BucketEpoch, CommitTime, Offset, ProducerEpoch, ProducerId, Sequence};
@@ -203,6 +203,12 @@ impl Tablet {
     /// Producers that are remembered.
     pub fn producers(&self) -> usize {
         self.producers.len()
+    }
+
+    /// The producers whose ids are `from` or larger, in the order of ids, by what readers see of them (I3): one whose every batch that
+    /// is remembered lies behind the high watermark is left out.
+    pub fn active_producers(&self, from: ProducerId) -> impl Iterator<Item = ActiveProducer> {
+        self.producers.active(from, self.high_watermark)
     }
 
     /// The epoch under which the bucket is open.

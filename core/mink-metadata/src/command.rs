@@ -3,6 +3,8 @@
 //! Lives on: anywhere (pure).
 //! Invariants: a command carries every epoch, id and name that its judgement needs; nothing is looked up by a name that may
 //! have come to mean something else (K-26).
+use std::collections::BTreeMap;
+
 use mink_types::{
     BucketEpoch, BucketId, CommitTime, DatabaseName, Incarnation, NodeId, ObjectId, Offset, TableId,
     TableOptions, TablePath, TableUuid, Timestamp, WalNumber,
@@ -28,6 +30,8 @@ pub enum Command {
     CreateTable(NewTable),
     /// Changes the options of a table, and how many buckets it has: never fewer. New buckets are free, at epoch 0. Feature level 4.
     AlterTable(TableChange),
+    /// Gives the broker configurations of a scope other values. Feature level 5.
+    AlterBrokerConfigs(BrokerConfigChange),
     /// Drops a table with all its buckets and ranges; objects that lose their last range are doomed.
     DropTable { id: TableId },
     /// Makes offsets readable from objects, and trims the chain. Accepted or refused as a whole; ranges of dropped tables
@@ -109,6 +113,25 @@ pub struct TableChange {
     pub options: TableOptions,
     /// The asking node's bound on the buckets of all tables; the command is refused above it.
     pub buckets_max: u32,
+}
+
+/// Whom a broker configuration is for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum ConfigScope {
+    /// Every node that has no value of its own.
+    Cluster,
+    Node(NodeId),
+}
+
+/// Configurations of brokers to change while they run. What the names mean, the log does not know.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BrokerConfigChange {
+    /// A node must have registered once.
+    pub scope: ConfigScope,
+    /// All values of the scope that the author saw: the command is refused if they are others by now, so of two changes none is lost.
+    pub seen: BTreeMap<String, String>,
+    /// All values that the scope has then: a name that is missing is removed.
+    pub configs: BTreeMap<String, String>,
 }
 
 /// An object that a commit makes readable.

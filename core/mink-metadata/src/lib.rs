@@ -12,14 +12,16 @@ mod command;
 mod error;
 mod ranges;
 mod result;
+mod rising;
 mod row;
+mod since;
 mod snapshot;
 mod state;
 mod wire;
 
 pub use command::{
-    BucketOpening, Command, CommittedObject, CommittedRange, Listener, NewTable, Registration,
-    RewrittenObject, RewrittenRange, TableChange, TakenOver,
+    BrokerConfigChange, BucketOpening, Command, CommittedObject, CommittedRange, ConfigScope, Listener,
+    NewTable, Registration, RewrittenObject, RewrittenRange, TableChange, TakenOver,
 };
 pub use error::{ApplyError, GroupError, SnapshotError};
 pub use ranges::{Iter, Ranges};
@@ -28,7 +30,7 @@ pub use row::{Group, PAYLOAD_BYTES_MAX, ROW_COMMANDS_MAX, Row, row_hash};
 pub use state::{Bucket, Database, IncarnationState, Object, ObjectRange, Probe, SESSIONS_MAX, State, Table};
 
 /// The newest feature level that this version applies. The log's own level rises by `Command::RaiseFeatureLevel` only.
-pub const FEATURE_LEVEL_MAX: u32 = 4;
+pub const FEATURE_LEVEL_MAX: u32 = 5;
 
 /// The feature level from which `Command::Rewrite` is accepted.
 pub const FEATURE_LEVEL_REWRITE: u32 = 2;
@@ -38,6 +40,22 @@ pub const FEATURE_LEVEL_PRODUCERS_KEPT: u32 = 3;
 
 /// The feature level from which `Command::AlterTable` is accepted.
 pub const FEATURE_LEVEL_ALTER_TABLE: u32 = 4;
+
+/// The feature level from which tables may have times of appending, be compacted and keep configurations, and
+/// `Command::AlterBrokerConfigs` is accepted.
+pub const FEATURE_LEVEL_CONFIGS: u32 = 5;
+
+/// Most configurations that a table keeps without their being used. Names and values are bounded as a broker's are.
+pub const KEPT_CONFIGS_MAX: usize = 64;
+
+/// Most configurations of one scope.
+pub const BROKER_CONFIGS_MAX: usize = 64;
+
+/// Longest name of a broker's configuration, in bytes; it has at least one.
+pub const BROKER_CONFIG_NAME_BYTES_MAX: usize = 249;
+
+/// Longest value of a broker's configuration, in bytes.
+pub const BROKER_CONFIG_VALUE_BYTES_MAX: usize = 1_024;
 
 #[cfg(test)]
 mod tests;

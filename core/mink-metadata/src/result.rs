@@ -71,6 +71,8 @@ pub enum Refusal {
     TableExists { id: TableId },
     #[error("table {id} was changed meanwhile; look at it again")]
     TableChanged { id: TableId },
+    #[error("the configurations of this broker, or of all, were changed meanwhile; look at them again")]
+    BrokerConfigsChanged,
     #[error("as a topic the table would collide with table {other}; choose another name")]
     TopicCollision { other: TablePath },
     #[error("{bucket}: {why}")]
@@ -111,7 +113,8 @@ impl Refusal {
             Refusal::NotFenced { .. }
             | Refusal::StillNeeded { .. }
             | Refusal::Stale { .. }
-            | Refusal::TableChanged { .. } => RefusalKind::Stale,
+            | Refusal::TableChanged { .. }
+            | Refusal::BrokerConfigsChanged => RefusalKind::Stale,
             Refusal::DatabaseNotFound { .. } | Refusal::TableNotFound { .. } => RefusalKind::NotFound,
             Refusal::DatabaseExists { .. }
             | Refusal::TableExists { .. }
@@ -174,6 +177,10 @@ pub enum LimitKind {
     Listeners,
     /// Stores with a verdict.
     Stores,
+    /// Configurations of a broker, or of all.
+    BrokerConfigs,
+    /// Configurations that a table keeps.
+    KeptConfigs,
 }
 
 impl std::fmt::Display for LimitKind {
@@ -185,6 +192,8 @@ impl std::fmt::Display for LimitKind {
             LimitKind::TextBytes => "bytes of a text in a command",
             LimitKind::Listeners => "listeners of a node",
             LimitKind::Stores => "probed stores",
+            LimitKind::BrokerConfigs => "configurations of a broker",
+            LimitKind::KeptConfigs => "configurations that a table keeps",
         })
     }
 }
@@ -210,6 +219,10 @@ pub enum Invalid {
     StartOutOfRange,
     #[error("a table keeps its format, and never has fewer buckets than before")]
     FixedForTable,
+    #[error("no node of this id has ever registered")]
+    UnknownNode,
+    #[error("a configuration has a name")]
+    EmptyName,
     #[error("feature levels rise one by one, once every live node knows the next")]
     FeatureLevel,
 }

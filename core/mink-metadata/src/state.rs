@@ -4,9 +4,9 @@
 //! Owns: every map below; only `apply` and `snapshot` change them.
 //! Invariants: I2 (a bucket's ranges are dense from its start, or before it, to its end), I13 (epochs grow), I14 (`doomed` and `objects` are
 //! disjoint). Fields after `indexes` follow from the others and are not part of the digest.
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use imbl::ordmap::DiffItem;
 use imbl::{OrdMap, OrdSet};
 use mink_types::{
     BucketEpoch, BucketId, BucketIndex, ClusterUuid, CommitTime, DatabaseId, DatabaseName, Incarnation,
@@ -14,16 +14,18 @@ use mink_types::{
     TablePath, TableUuid, Timestamp, WalChain, WalNumber, Witness,
 };
 
-use crate::{CommandResult, FEATURE_LEVEL_MAX, Listener, Ranges};
+use crate::apply::PLACE_BITS;
+use crate::rising::Rising;
+use crate::{CommandResult, ConfigScope, FEATURE_LEVEL_MAX, Listener, Ranges};
 
 /// Most sessions whose last results are kept. When a new one comes, the session whose last command is oldest goes (the
 /// smaller id first when two are equally old): every node forgets the same.
 pub const SESSIONS_MAX: usize = 10_000;
 
 /// What things take, with their keys and their share of a tree's nodes and indexes, in bytes; names of 24 letters.
-const TABLE_BYTES: usize = 440;
-const BUCKET_BYTES: usize = 190;
-const RANGE_BYTES: usize = 96;
+const TABLE_BYTES: usize = 300;
+const BUCKET_BYTES: usize = 130;
+const RANGE_BYTES: usize = 112;
 const OBJECT_BYTES: usize = 128;
 const SESSION_BYTES: usize = 512;
 
@@ -35,33 +37,50 @@ pub struct State {
     pub(crate) feature_level: u32,
     pub(crate) databases: OrdMap<DatabaseName, Database>,
     /// Shared: a tree's nodes have free places, and are copied when a neighbour changes.
-    pub(crate) tables: OrdMap<TableId, Arc<Table>>,
-    pub(crate) buckets: OrdMap<BucketId, Bucket>,
+    pub(crate) tables: Rising<TableId, Arc<Table>>,
+    pub(crate) buckets: Rising<BucketId, Bucket>,
     pub(crate) objects: OrdMap<ObjectId, Object>,
     pub(crate) doomed: OrdMap<ObjectId, LogIndex>,
     pub(crate) incarnations: OrdMap<Incarnation, IncarnationState>,
     pub(crate) sessions: OrdMap<SessionId, Session>,
     pub(crate) probes: OrdMap<String, Probe>,
+    /// No scope without a value.
+    pub(crate) broker_configs: OrdMap<ConfigScope, BTreeMap<String, String>>,
     pub(crate) indexes: Indexes,
 }
 
 /// What follows from the rest of the state, kept for speed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Indexes {
-    pub(crate) paths: OrdMap<TablePath, TableId>,
+    /// No database without a table.
+    paths: OrdMap<DatabaseName, Rising<TableName, TableId>>,
     pub(crate) uuids: OrdMap<TableUuid, TableId>,
     /// (database, collision key, table): topics that Kafka would take for one lie side by side. Only of names that another can
     /// collide with.
     pub(crate) topics: OrdSet<(DatabaseName, Arc<str>, TableId)>,
     /// The buckets on each chain; no chain without one.
-    hanging: OrdMap<Incarnation, OrdSet<BucketId>>,
+    hanging: OrdMap<Incarnation, Rising<BucketId, ()>>,
     pub(crate) session_ages: OrdSet<(LogIndex, SessionId)>,
 }
 
 impl Indexes {
+    /// Notes where a table is found.
+    pub(crate) fn name(&mut self, path: &TablePath, id: TableId) {
+        self.paths.entry(path.database.clone()).or_default().insert(path.table.clone(), id);
+    }
+
+    pub(crate) fn unname(&mut self, path: &TablePath) {
+        if let Some(tables) = self.paths.get_mut(&path.database) {
+            tables.remove(&path.table);
+            if tables.is_empty() {
+                self.paths.remove(&path.database);
+            }
+        }
+    }
+
     /// Notes that a bucket hangs on a chain.
     pub(crate) fn hang(&mut self, owner: Incarnation, bucket: BucketId) {
-        self.hanging.entry(owner).or_default().insert(bucket);
+        self.hanging.entry(owner).or_default().insert(bucket, ());
     }
 
     pub(crate) fn unhang(&mut self, owner: Incarnation, bucket: &BucketId) {
@@ -91,13 +110,16 @@ pub struct Table {
     /// Kafka's topic id.
     pub uuid: TableUuid,
     pub options: TableOptions,
-    /// Index of the row that created it.
-    pub created: LogIndex,
     /// Number of buckets.
     pub buckets: u32,
 }
 
 impl Table {
+    /// Index of the row that created it: its id begins with that.
+    pub fn created(&self) -> LogIndex {
+        LogIndex(self.id.0 >> PLACE_BITS)
+    }
+
     /// The ids of the table's buckets, in order.
     pub fn bucket_ids(&self) -> impl Iterator<Item = BucketId> + use<> {
         let id = self.id;
@@ -233,13 +255,14 @@ impl State {
             witness: Witness::default(),
             feature_level: 1,
             databases: OrdMap::new(),
-            tables: OrdMap::new(),
-            buckets: OrdMap::new(),
+            tables: Rising::default(),
+            buckets: Rising::default(),
             objects: OrdMap::new(),
             doomed: OrdMap::new(),
             incarnations: OrdMap::new(),
             sessions: OrdMap::new(),
             probes: OrdMap::new(),
+            broker_configs: OrdMap::new(),
             indexes: Indexes::default(),
         }
     }
@@ -282,13 +305,8 @@ impl State {
 
     /// The tables of a database, by name.
     pub fn tables_of(&self, database: &DatabaseName) -> impl Iterator<Item = &Table> {
-        // "-" is the smallest name a table can have.
-        let first = TableName::new("-").ok().map(|table| TablePath { database: database.clone(), table });
-        first
-            .into_iter()
-            .flat_map(|first| self.indexes.paths.range(first..))
-            .take_while(move |(path, _)| path.database == *database)
-            .filter_map(|(_, id)| self.table(*id))
+        let ids = self.indexes.paths.get(database).into_iter().flat_map(|tables| tables.values());
+        ids.filter_map(|id| self.table(*id))
     }
 
     /// A table by id.
@@ -298,7 +316,7 @@ impl State {
 
     /// A table by address.
     pub fn table_at(&self, path: &TablePath) -> Option<&Table> {
-        self.table(*self.indexes.paths.get(path)?)
+        self.table(*self.indexes.paths.get(&path.database)?.get(&path.table)?)
     }
 
     /// A table by Kafka's topic id.
@@ -318,34 +336,22 @@ impl State {
         self.buckets.iter()
     }
 
-    /// The buckets that are new or other than in `before`, by id. What two views of one log share is passed over unseen.
-    pub fn buckets_since<'a>(
-        &'a self,
-        before: &'a State,
-    ) -> impl Iterator<Item = (&'a BucketId, &'a Bucket)> {
-        before.buckets.diff(&self.buckets).filter_map(|change| match change {
-            DiffItem::Add(id, bucket) | DiffItem::Update { new: (id, bucket), .. } => Some((id, bucket)),
-            DiffItem::Remove(..) => None,
-        })
-    }
-
-    /// The tables of `before` that are gone, by id. What two views of one log share is passed over unseen.
-    pub fn tables_gone_since<'a>(&'a self, before: &'a State) -> impl Iterator<Item = TableId> {
-        before.tables.diff(&self.tables).filter_map(|change| match change {
-            DiffItem::Remove(id, _) => Some(*id),
-            DiffItem::Add(..) | DiffItem::Update { .. } => None,
-        })
-    }
-
     /// What the state takes in memory, in bytes, by what each kind of thing takes on average.
     pub fn memory_bytes(&self) -> u64 {
         let ranges: usize =
             self.objects.iter().map(|(_, object)| usize::try_from(object.ranges).unwrap_or(0)).sum();
         let bytes = self.tables.len() * TABLE_BYTES
+            + self.tables.values().map(|table| table.options.kept.bytes()).sum::<usize>()
             + self.buckets.len() * BUCKET_BYTES
             + ranges * RANGE_BYTES
             + (self.objects.len() + self.doomed.len()) * OBJECT_BYTES
-            + self.sessions.len() * SESSION_BYTES;
+            + self.sessions.len() * SESSION_BYTES
+            + self
+                .broker_configs
+                .values()
+                .flatten()
+                .map(|(name, value)| name.len() + value.len())
+                .sum::<usize>();
         bytes as u64
     }
 
@@ -422,7 +428,7 @@ impl State {
 
     /// The buckets that hang on the incarnation's chain, by id.
     pub fn hanging(&self, id: Incarnation) -> impl Iterator<Item = BucketId> + '_ {
-        self.indexes.hanging.get(&id).into_iter().flat_map(|buckets| buckets.iter().copied())
+        self.indexes.hanging.get(&id).into_iter().flat_map(|buckets| buckets.keys().copied())
     }
 
     /// Whether the incarnation is fenced and no bucket needs its chain: it stays so for ever.
@@ -439,8 +445,34 @@ impl State {
         })
     }
 
+    /// The broker configurations that were set for exactly this scope, by name.
+    pub fn broker_configs(&self, scope: ConfigScope) -> &BTreeMap<String, String> {
+        static NONE: BTreeMap<String, String> = BTreeMap::new();
+        self.broker_configs.get(&scope).unwrap_or(&NONE)
+    }
+
+    /// The value that was set for a node: its own, else that of all.
+    pub fn broker_config(&self, node: NodeId, name: &str) -> Option<&str> {
+        let of = |scope| self.broker_configs.get(&scope)?.get(name).map(String::as_str);
+        of(ConfigScope::Node(node)).or_else(|| of(ConfigScope::Cluster))
+    }
+
     /// The verdict on a store, if it was probed.
     pub fn probe(&self, store: &str) -> Option<&Probe> {
         self.probes.get(store)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn i20_what_very_many_topics_take_is_what_was_counted() {
+        // Sixteen of these lie in a leaf of the tree, which is copied when one of them changes.
+        assert!(size_of::<(BucketId, Bucket)>() <= 88, "{} bytes", size_of::<(BucketId, Bucket)>());
+        // A block each. Text and lists that few tables have belong behind a pointer.
+        assert!(size_of::<Table>() <= 120, "{} bytes", size_of::<Table>());
+        assert!(size_of::<(Offset, ObjectRange)>() <= 88, "{} bytes", size_of::<(Offset, ObjectRange)>());
     }
 }

@@ -1,5 +1,6 @@
 //! Tests of the state machine. Each module's name is the behaviour it shows.
 mod alter;
+mod configs;
 mod golden;
 mod model;
 mod names;

@@ -20,7 +20,7 @@ use mink_types::{
 /// Topics of the measurement, and ranges of each.
 const TOPICS: u64 = 5_000;
 /// Most bytes of one topic of one partition whose data lies in one range.
-const TOPIC_BYTES_MAX: usize = 900;
+const TOPIC_BYTES_MAX: usize = 600;
 /// Topics that one commit flushes.
 const FLUSHED_AT_ONCE: u64 = 500;
 

@@ -16,20 +16,25 @@
 //! | 21 | 2 | attributes    |  | 57 | 4 | record count |
 //! | 23 | 4 | last offset delta | | 61 | | records, compressed as one run |
 
+mod append_time;
 mod batches;
 mod builder;
 mod codec;
 mod header;
 mod inflate;
+mod keyless;
 mod produced;
 mod record;
 mod timestamp;
 
+pub use append_time::set_append_time;
 pub use batches::{Batches, batches, set_offset_and_epoch};
 pub use builder::{BatchBuilder, HeaderRef, ProducerStamp, RecordRef};
 pub use codec::Codec;
-pub use header::{Attributes, BatchHeader, HEADER_BYTES, TimestampType};
+pub use header::{Attributes, BatchHeader, HEADER_BYTES};
 pub use inflate::INFLATE_WORKING_BYTES_MAX;
+pub use keyless::{Keyless, keyless};
+pub use mink_types::TimestampType;
 pub use produced::{ProducedLimits, check_produced};
 pub use record::{Header, Headers, Record, Records, records};
 pub use timestamp::{RecordTime, first_at_or_after, max_timestamp_record};

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod ids;
+mod kept_configs;
 mod limits;
 mod names;
 mod object;
@@ -18,9 +19,13 @@ pub use ids::{
     OffsetRange, PartitionId, ProducerEpoch, ProducerId, RequestId, RowHash, Sequence, SessionId, TableId,
     TableUuid, WalNumber, Witness,
 };
+pub use kept_configs::{KEPT_VALUE_BYTES_MAX, Kept, KeptConfigs, KeptKind};
 pub use limits::{LimitError, Limits};
 pub use names::{ClusterName, DatabaseName, NAME_BYTES_MAX, NameError, TableName, TablePath};
 pub use object::{KeyError, ObjectId, ObjectKey, WalChain};
-pub use options::{BATCH_BYTES_MAX_DEFAULT, LOG_TTL_MS_DEFAULT, LogFormat, OptionError, TableOptions};
+pub use options::{
+    BATCH_BYTES_MAX_DEFAULT, CleanupPolicy, LOG_TTL_MS_DEFAULT, LogFormat, OptionError, TableOptions,
+    TimestampType,
+};
 pub use outcome::{Indeterminate, Outcome};
 pub use time::{CommitTime, Timestamp};

@@ -1,13 +1,103 @@
 //! Options of a table: parsed from the names users type, with the remedy in each refusal (FEATURES section 2).
 //!
 //! Lives on: anywhere (pure).
-use crate::Limits;
+use crate::{Kept, KeptConfigs, Limits};
 
 /// How a table's batches are stored.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum LogFormat {
     /// Kafka record batches, as sent.
     Kafka,
+}
+
+/// Which time the records of a table bear.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum TimestampType {
+    /// What the producer says.
+    #[default]
+    CreateTime,
+    /// When the batch got its offsets.
+    LogAppendTime,
+}
+
+impl TimestampType {
+    /// Kafka's name of it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            TimestampType::CreateTime => "CreateTime",
+            TimestampType::LogAppendTime => "LogAppendTime",
+        }
+    }
+
+    fn parse(text: &str) -> Option<TimestampType> {
+        [TimestampType::CreateTime, TimestampType::LogAppendTime]
+            .into_iter()
+            .find(|kind| kind.as_str() == text.trim())
+    }
+}
+
+/// Why records of a table may go. The two that name both mean the same: a value is shown as it was set.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum CleanupPolicy {
+    /// By age and size.
+    #[default]
+    Delete,
+    /// Never by age or size; the newest record of each key stays.
+    Compact,
+    CompactDelete,
+    DeleteCompact,
+    /// Never. Kafka's empty list.
+    None,
+}
+
+impl CleanupPolicy {
+    const ALL: [CleanupPolicy; 5] = [
+        CleanupPolicy::Delete,
+        CleanupPolicy::Compact,
+        CleanupPolicy::CompactDelete,
+        CleanupPolicy::DeleteCompact,
+        CleanupPolicy::None,
+    ];
+
+    /// Kafka's list of it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            CleanupPolicy::Delete => "delete",
+            CleanupPolicy::Compact => "compact",
+            CleanupPolicy::CompactDelete => "compact,delete",
+            CleanupPolicy::DeleteCompact => "delete,compact",
+            CleanupPolicy::None => "",
+        }
+    }
+
+    /// Whether records go by age and size.
+    pub fn deletes(self) -> bool {
+        !matches!(self, CleanupPolicy::Compact | CleanupPolicy::None)
+    }
+
+    /// Whether each record must have a key, by which a later one supersedes it.
+    pub fn compacts(self) -> bool {
+        !matches!(self, CleanupPolicy::Delete | CleanupPolicy::None)
+    }
+
+    /// Kafka's reading of a list: what is named twice counts once.
+    fn parse(text: &str) -> Option<CleanupPolicy> {
+        let mut named: Vec<&str> = Vec::new();
+        for part in text.split(',').map(str::trim) {
+            if part.is_empty() && !text.trim().is_empty() {
+                return None;
+            }
+            if !named.contains(&part) {
+                named.push(part);
+            }
+            // No policy has three; the text may be long.
+            if named.len() > 2 {
+                return None;
+            }
+        }
+        let list = named.join(",");
+        CleanupPolicy::ALL.into_iter().find(|policy| policy.as_str() == list)
+    }
 }
 
 /// Options of a log table. What is absent has Kafka's or FEATURES' default.
@@ -22,6 +112,12 @@ pub struct TableOptions {
     pub retention_bytes: Option<u64>,
     /// Largest batch in bytes. Kafka's `max.message.bytes`.
     pub batch_bytes_max: u32,
+    /// Kafka's `message.timestamp.type`.
+    pub timestamps: TimestampType,
+    /// Kafka's `cleanup.policy`.
+    pub cleanup: CleanupPolicy,
+    /// What Kafka's clients have set, and nothing here goes by.
+    pub kept: KeptConfigs,
 }
 
 /// An option that cannot be taken; names it and says what is accepted.
@@ -31,8 +127,8 @@ pub enum OptionError {
     Unknown { name: String },
     #[error("option {name}: {value:?} is not accepted; use {accepted}")]
     Value { name: String, value: String, accepted: &'static str },
-    #[error("option {name}={value} is not supported: {why}")]
-    Unsupported { name: String, value: String, why: &'static str },
+    #[error("min.compaction.lag.ms must not be above max.compaction.lag.ms")]
+    Lags,
 }
 
 /// Seven days, in ms: the default of `table.log.ttl`.
@@ -49,70 +145,15 @@ impl Default for TableOptions {
             log_ttl_ms: Some(LOG_TTL_MS_DEFAULT),
             retention_bytes: None,
             batch_bytes_max: BATCH_BYTES_MAX_DEFAULT,
+            timestamps: TimestampType::CreateTime,
+            cleanup: CleanupPolicy::Delete,
+            kept: KeptConfigs::default(),
         }
     }
 }
 
-/// Values that a configuration may have which is taken and then not used.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
-    Anything,
-    Boolean,
-    Codec,
-    /// From 0 to 1.
-    Ratio,
-    /// From this number on.
-    Whole(i64),
-}
-
-impl Kind {
-    fn accepts(self, value: &str) -> bool {
-        match self {
-            Kind::Anything => true,
-            Kind::Boolean => value.eq_ignore_ascii_case("true") || value.eq_ignore_ascii_case("false"),
-            Kind::Codec => ["uncompressed", "producer", "gzip", "snappy", "lz4", "zstd"].contains(&value),
-            Kind::Ratio => value.parse().is_ok_and(|ratio: f64| (0.0..=1.0).contains(&ratio)),
-            Kind::Whole(least) => value.trim().parse().is_ok_and(|number: i64| number >= least),
-        }
-    }
-
-    fn accepted(self) -> &'static str {
-        match self {
-            Kind::Anything => "any text",
-            Kind::Boolean => "true or false",
-            Kind::Codec => "producer, uncompressed, gzip, snappy, lz4 or zstd",
-            Kind::Ratio => "a number from 0 to 1",
-            Kind::Whole(_) => "a whole number that Kafka accepts",
-        }
-    }
-}
-
-/// Topic configurations of Kafka that Mink takes and has no use for (the store replicates, segments are objects), with what Kafka takes for
-/// a value: a typing error is told here too. The least segment is that of Kafka before 4.0.
-const KAFKA_IGNORED: [(&str, Kind); 22] = [
-    ("compression.type", Kind::Codec),
-    ("delete.retention.ms", Kind::Whole(0)),
-    ("file.delete.delay.ms", Kind::Whole(0)),
-    ("flush.messages", Kind::Whole(1)),
-    ("flush.ms", Kind::Whole(0)),
-    ("follower.replication.throttled.replicas", Kind::Anything),
-    ("index.interval.bytes", Kind::Whole(0)),
-    ("leader.replication.throttled.replicas", Kind::Anything),
-    ("local.retention.bytes", Kind::Whole(-2)),
-    ("local.retention.ms", Kind::Whole(-2)),
-    ("max.compaction.lag.ms", Kind::Whole(1)),
-    ("message.downconversion.enable", Kind::Boolean),
-    ("message.timestamp.after.max.ms", Kind::Whole(0)),
-    ("message.timestamp.before.max.ms", Kind::Whole(0)),
-    ("message.timestamp.difference.max.ms", Kind::Whole(0)),
-    ("min.cleanable.dirty.ratio", Kind::Ratio),
-    ("min.compaction.lag.ms", Kind::Whole(0)),
-    ("min.insync.replicas", Kind::Whole(1)),
-    ("segment.bytes", Kind::Whole(14)),
-    ("segment.index.bytes", Kind::Whole(4)),
-    ("segment.jitter.ms", Kind::Whole(0)),
-    ("segment.ms", Kind::Whole(1)),
-];
+/// Topic configurations that Kafka had before 4.0 and that tools still send: taken, and of no use.
+const OF_OLD: [&str; 2] = ["message.downconversion.enable", "message.timestamp.difference.max.ms"];
 
 impl TableOptions {
     /// Sets one option by the name a user typed: Mink's own or Kafka's for the same thing.
@@ -136,29 +177,26 @@ impl TableOptions {
                 self.batch_bytes_max =
                     bytes.ok_or_else(|| refuse("bytes, from 1 to the limit batch-bytes-max"))?;
             }
-            "cleanup.policy" => match value {
-                "delete" => {}
-                "compact" | "compact,delete" | "delete,compact" => {
-                    let why = "compacted topics are primary-key tables, which this version does not have; use delete";
-                    return Err(OptionError::Unsupported { name: name.into(), value: value.into(), why });
-                }
-                _ => return Err(refuse("delete")),
-            },
-            "message.timestamp.type" => match value {
-                "CreateTime" => {}
-                "LogAppendTime" => {
-                    let why = "batches are stored as sent; use CreateTime";
-                    return Err(OptionError::Unsupported { name: name.into(), value: value.into(), why });
-                }
-                _ => return Err(refuse("CreateTime")),
-            },
-            _ => match KAFKA_IGNORED.iter().find(|(ignored, _)| *ignored == name) {
-                None => return Err(OptionError::Unknown { name: name.into() }),
-                Some((_, kind)) if !kind.accepts(value) => return Err(refuse(kind.accepted())),
-                Some(_) => {}
-            },
+            "cleanup.policy" => {
+                self.cleanup =
+                    CleanupPolicy::parse(value).ok_or_else(|| refuse("delete, compact or compact,delete"))?;
+            }
+            "message.timestamp.type" => {
+                self.timestamps =
+                    TimestampType::parse(value).ok_or_else(|| refuse("CreateTime or LogAppendTime"))?;
+            }
+            _ if OF_OLD.contains(&name) => {}
+            _ => {
+                let kept = Kept::named(name).ok_or_else(|| OptionError::Unknown { name: name.into() })?;
+                self.kept.set(name.into(), kept.value(value).map_err(refuse)?);
+            }
         }
         Ok(())
+    }
+
+    /// Whether what was set goes together.
+    pub fn check(&self) -> Result<(), OptionError> {
+        if self.kept.agree() { Ok(()) } else { Err(OptionError::Lags) }
     }
 }
 
@@ -179,14 +217,39 @@ mod tests {
         assert_eq!(options.log_ttl_ms, Some(5));
         options.set("table.log.ttl", "-1", &limits).expect("valid");
         assert_eq!(options.log_ttl_ms, None);
-        for (name, value) in [
-            ("segment.bytes", "100"),
-            ("compression.type", "zstd"),
-            ("min.cleanable.dirty.ratio", "0.5"),
-            ("leader.replication.throttled.replicas", "*"),
+    }
+
+    #[test]
+    fn what_nothing_goes_by_is_kept_and_what_is_of_old_is_not() {
+        let limits = Limits::default();
+        let mut options = TableOptions::default();
+        options.set("message.downconversion.enable", "true", &limits).expect("taken");
+        assert_eq!(options, TableOptions::default());
+        options.set("compression.type", "zstd", &limits).expect("taken");
+        options.set("min.compaction.lag.ms", "10", &limits).expect("taken");
+        assert_eq!(options.kept.get("compression.type"), Some("zstd"));
+        assert_eq!(options.check(), Ok(()));
+        options.set("max.compaction.lag.ms", "9", &limits).expect("taken alone");
+        assert_eq!(options.check(), Err(OptionError::Lags));
+    }
+
+    #[test]
+    fn both_policies_are_shown_in_the_order_in_which_they_were_set() {
+        let limits = Limits::default();
+        let mut options = TableOptions::default();
+        for (value, shown, deletes, compacts) in [
+            ("compact", "compact", false, true),
+            ("delete , compact", "delete,compact", true, true),
+            ("compact,delete", "compact,delete", true, true),
+            ("delete,delete", "delete", true, false),
+            (" ", "", false, false),
         ] {
-            options.set(name, value, &limits).expect("taken and ignored, as Kafka's own names are");
+            options.set("cleanup.policy", value, &limits).expect("valid");
+            let policy = options.cleanup;
+            assert_eq!((policy.as_str(), policy.deletes(), policy.compacts()), (shown, deletes, compacts));
         }
+        options.set("message.timestamp.type", "LogAppendTime", &limits).expect("valid");
+        assert_eq!(options.timestamps.as_str(), "LogAppendTime");
     }
 
     #[test]
@@ -194,8 +257,9 @@ mod tests {
         let limits = Limits::default();
         let mut options = TableOptions::default();
         for (name, value) in [
-            ("cleanup.policy", "compact"),
-            ("message.timestamp.type", "LogAppendTime"),
+            ("cleanup.policy", "compacted"),
+            ("cleanup.policy", "delete,,compact"),
+            ("message.timestamp.type", "logappendtime"),
             ("bucket.num", "0"),
             ("max.message.bytes", "-5"),
             ("retention.ms", "-2"),
@@ -204,7 +268,6 @@ mod tests {
             ("segment.bytes", "x"),
             ("min.insync.replicas", "0"),
             ("min.cleanable.dirty.ratio", "1.5"),
-            ("message.downconversion.enable", "yes"),
         ] {
             let error = options.set(name, value, &limits).expect_err(name);
             assert!(error.to_string().contains(name), "{error}");

@@ -8,7 +8,9 @@ use crate::form::{self, Encoding, NewRecord};
 use crate::numbers;
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
-use mink_client::{Codec, HeaderRef, Producer, ProducerConfig, Record, partition_of_key};
+use mink_client::{
+    ClientError, Codec, ErrorCode, HeaderRef, Producer, ProducerConfig, Record, partition_of_key,
+};
 use mink_types::TablePath;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -90,7 +92,7 @@ impl Output<'_> {
         let client = node.connect().await?;
         let config = ProducerConfig { codec: *compression, ..ProducerConfig::default() };
         let started = Producer::start(&client, &topic(table), config).await;
-        let producer = started.map_err(Failure::kafka(&node.kafka))?;
+        let producer = started.map_err(|error| not_begun(error, table, &node.kafka))?;
         let partitions = i32::try_from(producer.partitions().count()).unwrap_or(i32::MAX);
         Ok((producer, partitions))
     }
@@ -150,6 +152,16 @@ pub(crate) async fn run(args: WriteArgs) -> Result<(), Failure> {
     written
 }
 
+/// Why there is no way to the topic.
+fn not_begun(error: ClientError, table: &TablePath, address: &str) -> Failure {
+    match error.code() {
+        Some(ErrorCode::UnknownTopicOrPartition) => Failure::failed(format!(
+            "there is no table {table}, and the node makes none on first use; `mink table create {table}` does"
+        )),
+        _ => Failure::kafka(address)(error),
+    }
+}
+
 async fn open(file: &Path) -> Result<Box<dyn AsyncBufRead + Unpin + Send>, Failure> {
     if file.as_os_str() == "-" {
         return Ok(Box::new(BufReader::new(tokio::io::stdin())));
@@ -185,11 +197,7 @@ fn record(line: &[u8], args: &WriteArgs) -> Result<NewRecord, String> {
     }
 }
 
-async fn send(
-    producer: &Producer,
-    partition: i32,
-    record: &NewRecord,
-) -> Result<(), mink_client::ClientError> {
+async fn send(producer: &Producer, partition: i32, record: &NewRecord) -> Result<(), ClientError> {
     let headers: Vec<HeaderRef<'_>> =
         record.headers.iter().map(|(key, value)| HeaderRef { key, value: value.as_deref() }).collect();
     let record = Record {

@@ -113,7 +113,8 @@ impl Client {
         let address = if let Some(address) = found {
             address
         } else {
-            self.describe(topic, false).await?;
+            let found = self.describe(topic, false).await?;
+            check_name(&found, topic)?;
             let known = self.0.known.lock().await;
             known.leader(topic, partition).ok_or_else(|| {
                 let what = format!("partition {partition} of {topic}");
@@ -130,11 +131,18 @@ impl Client {
 
     /// Describes a topic, creating it if the server creates topics on first use.
     pub async fn topic(&self, name: &str) -> Result<Topic, ClientError> {
-        self.retrying(|| self.describe(name, true)).await
+        let found = self.retrying(|| self.describe(name, true)).await?;
+        check_name(&found, name)?;
+        Ok(found)
     }
 
     /// Describes a topic if there is one.
     pub async fn find_topic(&self, name: &str) -> Result<Option<Topic>, ClientError> {
+        Ok(self.find_topic_or_table(name).await?.filter(|found| found.name == name))
+    }
+
+    /// Describes the topic of this name, else the topic of the table of this name (`DATABASE.TABLE`): what is found bears its name as a topic.
+    pub async fn find_topic_or_table(&self, name: &str) -> Result<Option<Topic>, ClientError> {
         let found = self.retrying(|| async {
             match self.describe(name, false).await {
                 Err(error) if error.code() == Some(ErrorCode::UnknownTopicOrPartition) => Ok(None),
@@ -144,6 +152,7 @@ impl Client {
         found.await
     }
 
+    /// What the one name that is asked for means to the server, by the server's name for it.
     async fn describe(&self, name: &str, create: bool) -> Result<Topic, ClientError> {
         let topics = Some(vec![MetadataRequestTopic { name: Some(name.into()), ..Default::default() }]);
         let request =
@@ -152,7 +161,7 @@ impl Client {
         let topics = self.learn(&answer).await?;
         topics
             .into_iter()
-            .find(|topic| topic.name == name)
+            .next()
             .ok_or_else(|| ClientError::new(ErrorKind::Protocol, format!("{name}: not in the answer")))
     }
 
@@ -236,6 +245,15 @@ impl Known {
         let partition = self.topics.get(topic)?.partitions.iter().find(|p| p.index == partition)?;
         self.addresses.get(&partition.leader).cloned()
     }
+}
+
+/// Refuses a topic that was found by the name of its table: other requests would be answered under another name than they ask for.
+fn check_name(found: &Topic, asked: &str) -> Result<(), ClientError> {
+    if found.name == asked {
+        return Ok(());
+    }
+    let words = format!("there is no topic {asked}; the table {asked} is the topic {}", found.name);
+    Err(ClientError::new(ErrorKind::Misuse, words))
 }
 
 /// An error code as an error.

@@ -189,6 +189,8 @@ impl Broker {
             let error_code = ErrorCode::UnknownTopicOrPartition.code();
             return MetadataResponseTopic { error_code, name: Some(name.into()), ..Default::default() };
         }
+        // Tables of one database are topics by their bare name.
+        let name = name.strip_prefix("kafka.").unwrap_or(name);
         let partitions = (0..PARTITIONS).map(|partition_index| MetadataResponsePartition {
             partition_index,
             leader_id: 1,

@@ -314,6 +314,20 @@ mod tests {
         assert_eq!(refused.code(), Some(ErrorCode::UnknownMemberId));
     }
 
+    #[tokio::test]
+    async fn the_name_of_a_table_finds_its_topic_only_where_it_may() {
+        let (address, _) = fake::start().await;
+        let client = Client::connect(&address).await.unwrap();
+        let meant = client.find_topic_or_table("kafka.t").await.unwrap().expect("a topic's table");
+        assert_eq!(meant.name, "t");
+        assert_eq!(client.find_topic_or_table("t").await.unwrap(), Some(meant));
+        assert_eq!(client.find_topic_or_table("missing").await.unwrap(), None);
+        assert_eq!(client.find_topic("kafka.t").await.unwrap(), None);
+        let refused = client.topic("kafka.t").await.unwrap_err();
+        assert!(refused.to_string().contains("is the topic t"), "{refused}");
+        assert!(client.offset("kafka.t", 0, crate::Position::Latest).await.is_err());
+    }
+
     #[test]
     fn i19_an_assignment_that_is_cut_is_an_error_and_none_is_no_partitions() {
         assert_eq!(assigned(Bytes::new()).unwrap(), []);

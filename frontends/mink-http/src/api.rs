@@ -145,6 +145,7 @@ pub(crate) async fn create_table(
             .set(name, value, &limits)
             .map_err(|error| Failure(StatusCode::BAD_REQUEST, error.to_string()))?;
     }
+    options.check().map_err(|error| Failure(StatusCode::BAD_REQUEST, error.to_string()))?;
     let id = node.admin()?.create_table(path, options).await?;
     Ok((StatusCode::CREATED, Json(json!({ "id": id.0 }))))
 }

@@ -7,11 +7,12 @@ use mink_api::{
     Admin, AdminError, Broker, BucketStatus, DeleteRecordsError, DeleteUpTo, Metric, MetricValue,
     NodeIdentity, NodeStatus,
 };
-use mink_metadata::State;
+use mink_metadata::{ConfigScope, State};
 use mink_types::{
     BucketEpoch, BucketId, BucketIndex, ClusterName, ClusterUuid, DatabaseName, Incarnation, LogIndex,
     NodeId, Offset, ProducerId, RowHash, TableId, TableOptions, TablePath,
 };
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tower::ServiceExt;
@@ -40,6 +41,15 @@ impl Admin for Fake {
         }
     }
     async fn alter_table(&self, _: TableId, _: TableOptions, _: TableOptions) -> Result<(), AdminError> {
+        Err(AdminError::Stopping)
+    }
+
+    async fn alter_broker_configs(
+        &self,
+        _: ConfigScope,
+        _: BTreeMap<String, String>,
+        _: BTreeMap<String, String>,
+    ) -> Result<(), AdminError> {
         Err(AdminError::Stopping)
     }
 

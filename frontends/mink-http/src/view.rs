@@ -3,7 +3,7 @@
 //! Lives on: the service runtime.
 use mink_api::NodeStatus;
 use mink_metadata::{State, Table};
-use mink_types::{BucketId, Offset};
+use mink_types::{BucketId, Kept, Offset, TableOptions};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -138,12 +138,20 @@ impl TableView {
                 mink_types::LogFormat::Kafka => "kafka",
             },
             buckets: buckets.collect(),
-            options: vec![
-                ("bucket.num", table.options.buckets.to_string()),
-                ("table.log.ttl", bound(table.options.log_ttl_ms)),
-                ("table.log.retention-bytes", bound(table.options.retention_bytes)),
-                ("max.message.bytes", table.options.batch_bytes_max.to_string()),
-            ],
+            options: options(&table.options),
         }
     }
+}
+
+fn options(options: &TableOptions) -> Vec<(&'static str, String)> {
+    let ruling = [
+        ("bucket.num", options.buckets.to_string()),
+        ("table.log.ttl", bound(options.log_ttl_ms)),
+        ("table.log.retention-bytes", bound(options.retention_bytes)),
+        ("max.message.bytes", options.batch_bytes_max.to_string()),
+        ("cleanup.policy", options.cleanup.as_str().to_owned()),
+        ("message.timestamp.type", options.timestamps.as_str().to_owned()),
+    ];
+    let kept = Kept::ALL.iter().filter_map(|kept| Some((kept.name, options.kept.get(kept.name)?.to_owned())));
+    ruling.into_iter().chain(kept).collect()
 }

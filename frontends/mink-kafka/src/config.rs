@@ -1,7 +1,7 @@
 //! What the listener is started with.
 //!
 //! Lives on: anywhere.
-use mink_router::BytePermits;
+use crate::{AnswerPermits, FramePermits};
 use mink_types::{DatabaseName, Limits};
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ pub struct KafkaConfig {
     pub auto_create: bool,
     /// Partitions of topics that are created without a count.
     pub default_partitions: u32,
-    /// Bytes of requests that the node may hold, shared with everyone who holds requests.
-    pub request_permits: BytePermits,
-    /// The same for requests above 2 MiB, apart: whoever declares much and sends little keeps only such requests waiting.
-    pub large_request_permits: BytePermits,
+    /// Bytes of requests up to 2 MiB that the node may hold.
+    pub request_permits: FramePermits,
+    /// The same for larger ones, apart: who sends much and stops keeps only such requests waiting.
+    pub large_request_permits: FramePermits,
     /// Bytes of Fetch answers that the node may hold until clients have taken them. One answer may pass it by one batch.
-    pub answer_permits: BytePermits,
+    pub answer_permits: AnswerPermits,
     /// How long connections may take to finish what was ordered once the listener stops.
     pub drain_timeout: Duration,
 }

@@ -5,19 +5,21 @@
 //! Invariants: K-13: the place of an answer is taken before its request is dispatched, and answers leave in that order; at most
 //! `requests_in_flight_max` wait, then the socket is not read. A request but Produce and Fetch is done before the next is
 //! looked at, so that what a client asks in order happens in order; a Produce holds its successors until it is ordered.
+use crate::answer_permits::{AnswerMemory, AnswerShare};
 use crate::counters::Closed;
 use crate::frame_reader::{Count, FrameReader, ReadEnd, ReadFrame};
 use crate::frame_writer::{WriteError, write_all};
 use crate::handlers;
 use crate::idle::Listed;
+use crate::limits_met::Limit;
 use crate::node::Node;
 use crate::refusals::Refusals;
 use bytes::Bytes;
 use futures::future::{BoxFuture, Either, Ready};
 use futures::stream::{FuturesOrdered, StreamExt};
 use futures::{FutureExt, future};
-use mink_kafka_wire::{Frame, RequestHeader};
-use mink_router::{BytePermit, BytePermits};
+use mink_kafka_wire::{ApiKey, Fault, Frame, RequestHeader};
+use mink_router::BytePermit;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -26,9 +28,17 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::net::tcp::WriteHalf;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::task::yield_now;
+use tokio::time::Instant;
 
-/// Part of the memory for answers that one connection may hold: as many must stall before others wait.
-const CONNECTION_PART: u64 = 8;
+/// How long a connection that has sent many requests at once is served before others have their turn: a thousand such ones keep
+/// the next waiting for a tenth of a second at most.
+const TURN: Duration = Duration::from_micros(50);
+
+/// Requests that wait for others than this connection: nothing behind them is read until they are answered, as from Kafka. What stands
+/// behind a waiting request would hold memory, of frames or answers, for as long as it waits, and a fetch the very memory that the one before
+/// it needs to be answered.
+const MUTES: [i16; 3] = [ApiKey::Fetch.code(), ApiKey::JoinGroup.code(), ApiKey::SyncGroup.code()];
 
 /// What becomes of a request.
 #[derive(Debug)]
@@ -40,9 +50,6 @@ pub(crate) enum Answer {
     /// No answer can be right: the connection ends here, after the answers before.
     Close(Closed),
 }
-
-/// The connection's own share, and the node's: both are given back when the answer was taken.
-pub(crate) type AnswerMemory = (BytePermit, BytePermit);
 
 /// An answer that is there or comes.
 pub(crate) type Answering = Either<Ready<Answer>, BoxFuture<'static, Answer>>;
@@ -88,7 +95,7 @@ pub(crate) async fn serve(
     let patience = Duration::from_millis(limits.frame_deadline_ms);
     let count = Arc::clone(&listed.presence.count);
     let refusals = Arc::new(Mutex::new(Refusals::default()));
-    let (ending, ends) = watch::channel(false);
+    let ending = watch::Sender::new(false);
     let (slots, queue) = mpsc::channel(in_flight_max);
     let (read, write) = stream.split();
     let requests = Requests {
@@ -105,13 +112,12 @@ pub(crate) async fn serve(
         refusals: Arc::clone(&refusals),
         count: Arc::clone(&count),
         leave: Arc::clone(&listed.presence.leave),
-        ends,
-        answers: BytePermits::new(node.config.answer_permits.total_bytes() / CONNECTION_PART),
+        ending: &ending,
+        answers: node.config.answer_permits.share(false),
         node: Arc::clone(&node),
         peer,
     };
-    let memory = &node.config.answer_permits;
-    let mut writing = write_answers(write, queue, count, refusals, patience, memory).boxed();
+    let mut writing = write_answers(write, queue, count, refusals, patience).boxed();
     let reading = requests.run(stopping).boxed();
     let closed = match future::select(reading, &mut writing).await {
         // The client may have closed one direction only: what was asked is answered, but nothing waits for more to come.
@@ -142,9 +148,22 @@ fn note_end(end: &ReadEnd, peer: SocketAddr) -> Option<Closed> {
         ReadEnd::Deadline => Some(Closed::FrameDeadline),
         ReadEnd::Refused(error) => {
             tracing::debug!(%peer, %error, "kafka frame refused");
-            Some(if error.message == "frame" { Closed::FrameLength } else { Closed::Malformed })
+            Some(match error.fault {
+                Fault::FrameLength { length, .. } if is_of_other_protocol(length) => Closed::OtherProtocol,
+                Fault::FrameLength { .. } => Closed::FrameLength,
+                _ => Closed::Malformed,
+            })
         }
     }
+}
+
+/// Whether the length of a first frame is how TLS or HTTP begins.
+fn is_of_other_protocol(length: i32) -> bool {
+    /// A TLS record that carries a handshake: kind 22, version 3.x, then its length.
+    const TLS: [u8; 2] = [22, 3];
+    const HTTP: [&[u8; 4]; 5] = [b"GET ", b"POST", b"PUT ", b"HEAD", b"OPTI"];
+    let begin = length.to_be_bytes();
+    begin.starts_with(&TLS) || HTTP.contains(&&begin)
 }
 
 /// The reading half.
@@ -156,10 +175,11 @@ struct Requests<'a> {
     count: Arc<Count>,
     /// Room is needed: an idle connection goes.
     leave: Arc<Notify>,
-    ends: watch::Receiver<bool>,
+    /// Becomes true when nobody waits for more to come.
+    ending: &'a watch::Sender<bool>,
     node: Arc<Node>,
     /// What this connection's answers may hold of the memory for answers.
-    answers: BytePermits,
+    answers: AnswerShare,
     peer: SocketAddr,
 }
 
@@ -167,7 +187,13 @@ impl Requests<'_> {
     /// Reads until the end; none when the listener stops, or when the other half has closed the connection. The queue closes
     /// with it.
     async fn run(mut self, mut stopping: watch::Receiver<bool>) -> Option<ReadEnd> {
+        let mut turn = Instant::now();
         loop {
+            let waits = !self.reader.has_more();
+            if !waits && turn.elapsed() >= TURN {
+                yield_now().await;
+                turn = Instant::now();
+            }
             let stop = stopping.wait_for(|stop| *stop);
             let (place, frame) = tokio::select! {
                 biased;
@@ -175,24 +201,53 @@ impl Requests<'_> {
                 _ = stop => return None,
                 // Were something asked just now, its answer would still be sent.
                 () = self.leave.notified() => return Some(ReadEnd::MadeRoom),
-                next = next_frame(&self.places, &mut self.reader) => match next {
+                next = next_frame(&self.places, &mut self.reader, &self.node) => match next {
                     Ok(next) => next,
                     Err(end) => return Some(end),
                 },
             };
+            if waits {
+                turn = Instant::now();
+                // It asks for more, and nothing is owed to it.
+                if !self.answers.is_known() && self.count.has_taken() {
+                    self.answers = self.node.config.answer_permits.share(true);
+                }
+            }
             self.count.asked.fetch_add(1, Ordering::AcqRel);
-            match self.request(frame, place).await {
-                Ok(()) => {}
-                Err(end) => return end,
+            let next = match self.request(frame, place).await {
+                Ok(key) if MUTES.contains(&key) => self.muted(&mut stopping).await,
+                next => next.map(|_key| ()),
+            };
+            if let Err(end) = next {
+                return end;
             }
         }
     }
 
+    /// Reads nothing until all is answered. A client that has closed is not waited with.
+    async fn muted(&mut self, stopping: &mut watch::Receiver<bool>) -> Result<(), Option<ReadEnd>> {
+        let mut listens = true;
+        loop {
+            tokio::select! {
+                biased;
+                _ = stopping.wait_for(|stop| *stop) => return Err(None),
+                () = self.count.all_answered() => return Ok(()),
+                closes = self.reader.closes(), if listens => {
+                    listens = false;
+                    if closes {
+                        self.ending.send_replace(true);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Begins a request; gives its API key.
     async fn request(
         &mut self,
         frame: ReadFrame,
         place: OwnedSemaphorePermit,
-    ) -> Result<(), Option<ReadEnd>> {
+    ) -> Result<i16, Option<ReadEnd>> {
         let ReadFrame { body, mut permit, position } = frame;
         let refused = |error| Some(ReadEnd::Refused(error));
         let (header, body) = RequestHeader::decode(body).map_err(refused)?;
@@ -201,6 +256,7 @@ impl Requests<'_> {
             correlation = header.correlation_id, client = ?header.client_id, "kafka request"
         );
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner).advance(position);
+        let (key, ends) = (header.api_key, self.ending.subscribe());
         let mut call = handlers::Call {
             node: &self.node,
             version: header.api_version,
@@ -208,15 +264,34 @@ impl Requests<'_> {
             number: self.count.asked.load(Ordering::Acquire),
             refusals: &self.refusals,
             permit: &mut permit,
-            ends: &self.ends,
+            ends: &ends,
             answers: &self.answers,
             client_id: header.client_id.as_ref(),
             peer: self.peer,
         };
-        let answering = handlers::dispatch(&mut call, header.api_key, body).await.map_err(refused)?;
-        let slot = Slot { answering, place, request: permit };
+        let answering = handlers::dispatch(&mut call, key, body).await.map_err(refused)?;
+        let (answering, request) = self.weigh(answering, permit).await;
+        let slot = Slot { answering, place, request };
         // There is room: the queue is as long as there are places.
-        self.slots.try_send(slot).map_err(|_closed| None)
+        self.slots.try_send(slot).map_err(|_closed| None)?;
+        Ok(key)
+    }
+
+    /// An answer that is there stands in the memory of answers from now on, not in that of requests: were its client never to take
+    /// it, requests of others would wait for it.
+    async fn weigh(&self, answering: Answering, request: BytePermit) -> (Answering, BytePermit) {
+        let Either::Left(there) = answering else {
+            return (answering, request);
+        };
+        drop(request);
+        let answer = match there.into_inner() {
+            Answer::Send { frame, memory: None } => {
+                let memory = self.answers.take(frame.len() as u64).await.of_no_fetch();
+                Answer::Send { frame, memory: Some(memory) }
+            }
+            other => other,
+        };
+        (ready(answer), BytePermit::default())
     }
 }
 
@@ -224,7 +299,11 @@ impl Requests<'_> {
 async fn next_frame(
     places: &Arc<Semaphore>,
     reader: &mut FrameReader<'_>,
+    node: &Node,
 ) -> Result<(OwnedSemaphorePermit, ReadFrame), ReadEnd> {
+    if places.available_permits() == 0 {
+        node.counters.limits().note(Limit::RequestsInFlight);
+    }
     // Never closed; were it, nothing could be answered.
     let place = Arc::clone(places).acquire_owned().await.map_err(|_closed| ReadEnd::Closed)?;
     Ok((place, reader.next().await?))
@@ -238,7 +317,6 @@ async fn write_answers(
     count: Arc<Count>,
     refusals: Arc<Mutex<Refusals>>,
     patience: Duration,
-    memory: &BytePermits,
 ) -> Option<Closed> {
     let mut waiting = FuturesOrdered::new();
     let mut open = true;
@@ -266,9 +344,10 @@ async fn write_answers(
         }
         let answered = count.answered() + batch.answers;
         note_written(&half, &count, &refusals, answered);
-        let memory = batch.held.iter().any(|(_, held)| held.is_some()).then_some(memory);
+        let held = batch.held.iter().filter_map(|(_, held)| held.as_ref());
+        let memory = held.max_by_key(|memory| memory.is_of_fetch());
         match write_all(&half, batch.segments, patience, memory).await {
-            Ok(()) => {}
+            Ok(()) => count.note_taken(memory.is_some_and(AnswerMemory::is_of_fetch)),
             Err(WriteError::Deadline) => return Some(Closed::WriteDeadline),
             Err(WriteError::Broken(error)) => {
                 tracing::debug!(%error, "a kafka answer was not taken");

@@ -3,6 +3,7 @@
 //! Lives on: the service runtime.
 //! Owns: the counters. They are statistics: nothing is decided by them.
 use crate::fetch_sessions::SessionCounts;
+use crate::limits_met::LimitsMet;
 use mink_api::Metric;
 use mink_kafka_wire::{ApiKey, OFFERED};
 use std::sync::Arc;
@@ -12,11 +13,16 @@ use std::time::{Duration, Instant};
 /// One line per kind in this time; what is held back is counted in the next line.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Files that run out stay so for long, and who asks in vain asks again: one line in this time.
+const LOG_OF_LASTING_INTERVAL: Duration = Duration::from_mins(5);
+
 /// Why a connection was closed by us.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Closed {
     /// The frame's length is negative or beyond the limit.
     FrameLength,
+    /// The first bytes are those of TLS or HTTP, which this listener does not speak.
+    OtherProtocol,
     /// The frame is not the message it says it is, or one that is not offered.
     Malformed,
     /// The frame did not arrive in its time.
@@ -33,14 +39,17 @@ pub(crate) enum Closed {
     ConnectionLimit,
     /// New connections come too fast, in all or from one address.
     ConnectionRate,
+    /// The process may not open many files more.
+    OpenFiles,
     /// It was idle for the longest when room was needed.
     MadeRoom,
     /// The connection's task panicked, or an answer could not be encoded: a fault of ours.
     Fault,
 }
 
-const CLOSED: [(Closed, &str); 11] = [
+const CLOSED: [(Closed, &str); 13] = [
     (Closed::FrameLength, "frame_length"),
+    (Closed::OtherProtocol, "other_protocol"),
     (Closed::Malformed, "malformed"),
     (Closed::FrameDeadline, "frame_deadline"),
     (Closed::Idle, "idle"),
@@ -49,6 +58,7 @@ const CLOSED: [(Closed, &str); 11] = [
     (Closed::Unacknowledged, "unacknowledged"),
     (Closed::ConnectionLimit, "connection_limit"),
     (Closed::ConnectionRate, "connection_rate"),
+    (Closed::OpenFiles, "open_files"),
     (Closed::MadeRoom, "made_room"),
     (Closed::Fault, "fault"),
 ];
@@ -75,6 +85,9 @@ struct Inner {
     fetch_session_bytes: AtomicU64,
     started: Instant,
     log: [LogGate; CLOSED.len()],
+    log_of_files: LogGate,
+    log_of_transactions: LogGate,
+    limits: LimitsMet,
 }
 
 /// Lets one line through per interval.
@@ -83,6 +96,22 @@ struct LogGate {
     /// Milliseconds since the start at which the next line may go; 0 at first.
     next: AtomicU64,
     held_back: AtomicU64,
+}
+
+impl LogGate {
+    /// The number of lines held back since the last, if one may be written now.
+    fn pass(&self, started: Instant, interval: Duration) -> Option<u64> {
+        let now = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let next = self.next.load(Ordering::Relaxed);
+        let after = now.saturating_add(u64::try_from(interval.as_millis()).unwrap_or(u64::MAX));
+        let ours = now >= next
+            && self.next.compare_exchange(next, after, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if ours {
+            return Some(self.held_back.swap(0, Ordering::Relaxed));
+        }
+        self.held_back.fetch_add(1, Ordering::Relaxed);
+        None
+    }
 }
 
 /// A handle on the listener's counters; cheap to clone.
@@ -105,6 +134,9 @@ impl KafkaCounters {
             fetch_session_bytes: AtomicU64::new(0),
             started: Instant::now(),
             log: std::array::from_fn(|_| LogGate::default()),
+            log_of_files: LogGate::default(),
+            log_of_transactions: LogGate::default(),
+            limits: LimitsMet::default(),
         }))
     }
 
@@ -160,17 +192,22 @@ impl KafkaCounters {
     pub(crate) fn closed(&self, why: Closed) -> Option<u64> {
         let at = CLOSED.iter().position(|(closed, _)| *closed == why)?;
         self.0.closed.get(at)?.fetch_add(1, Ordering::Relaxed);
-        let now = u64::try_from(self.0.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let gate = self.0.log.get(at)?;
-        let next = gate.next.load(Ordering::Relaxed);
-        let after = now + u64::try_from(LOG_INTERVAL.as_millis()).unwrap_or(1_000);
-        let ours = now >= next
-            && gate.next.compare_exchange(next, after, Ordering::Relaxed, Ordering::Relaxed).is_ok();
-        if ours {
-            return Some(gate.held_back.swap(0, Ordering::Relaxed));
-        }
-        gate.held_back.fetch_add(1, Ordering::Relaxed);
-        None
+        self.0.log.get(at)?.pass(self.0.started, LOG_INTERVAL)
+    }
+
+    /// Whether a line of log may be written about files that run out.
+    pub(crate) fn may_tell_of_files(&self) -> bool {
+        self.0.log_of_files.pass(self.0.started, LOG_OF_LASTING_INTERVAL).is_some()
+    }
+
+    /// Whether a line of log may be written about a client that wants transactions: some ask for ever, and tell nobody.
+    pub(crate) fn may_tell_of_transactions(&self) -> bool {
+        self.0.log_of_transactions.pass(self.0.started, LOG_OF_LASTING_INTERVAL).is_some()
+    }
+
+    /// Limits that were met by requests.
+    pub(crate) fn limits(&self) -> &LimitsMet {
+        &self.0.limits
     }
 
     /// Connections that are open now.
@@ -247,6 +284,7 @@ impl KafkaCounters {
             )
             .label("reason", *name)
         }));
+        metrics.extend(self.0.limits.metrics());
         metrics
     }
 }

@@ -2,33 +2,38 @@
 //!
 //! Lives on: the service runtime, one per connection.
 //! Owns: the bytes that were read ahead, at most [`READ_AHEAD_BYTES`].
-//! Invariants: K-30: a length is checked before anything else; who only declares a frame holds nothing: byte permits for the whole of it
-//! are taken once [`PROOF_BYTES`] of it have come, and held before the rest is read into memory. A buffer begins at no more than
-//! [`BODY_BYTES_FIRST`] and grows as bytes arrive. A frame has its time from its first byte, in which waiting for our own permits does
-//! not count; one that holds permits keeps its pace, and goes soon when it stalls while others wait for them.
+//! Invariants: K-30: a length is checked before anything else; who only declares a frame holds nothing: its first permits are taken once
+//! [`PROOF_BYTES`] of it have come, the others as its bytes come (see `frame_permits`), each before what it stands for is read into
+//! memory. What is read ahead has permits too, but for [`READ_AHEAD_LEAST`]. A frame has its time from its first byte, in which waiting
+//! for our own permits does not count; one that holds permits keeps its pace, and goes soon when it is slow while others wait for them.
 use crate::counters::KafkaCounters;
+use crate::frame_permits::FramePermits;
 use bytes::{BufMut, Bytes, BytesMut};
 use mink_kafka_wire::{ApiKey, DecodeError, FRAME_PREFIX_LEN, Fault, frame_length};
-use mink_router::{BytePermit, BytePermits};
+use mink_router::BytePermit;
 use mink_types::Limits;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::net::tcp::ReadHalf;
+use tokio::sync::Notify;
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// Bytes read at once while it is not known what comes: the prefix and, as a rule, whole small frames. Not covered by permits.
+/// Bytes read at once while it is not known what comes: the prefix and, as a rule, whole small frames.
 const READ_AHEAD_BYTES: usize = 8 << 10;
+
+/// So many are read without a permit, when there is none.
+const READ_AHEAD_LEAST: usize = 512;
 
 /// Bytes read ahead behind a frame of at least [`SPARSE_FROM`]: as a rule its like follows, and what is read ahead of a frame that has
 /// a buffer of its own is copied into it.
 const READ_AHEAD_SPARSE_BYTES: usize = 512;
 const SPARSE_FROM: usize = 64 << 10;
 
-/// What a body's buffer begins with at most.
-const BODY_BYTES_FIRST: usize = 2 << 20;
+/// Frames above this have a budget of their own: however many are declared, ordinary requests go on.
+pub(crate) const ORDINARY_BYTES_MAX: usize = 2 << 20;
 
 /// So many bytes of a longer frame must have come, here or to the system, before it gets permits.
 const PROOF_BYTES: usize = READ_AHEAD_BYTES;
@@ -37,8 +42,9 @@ const PROOF_BYTES: usize = READ_AHEAD_BYTES;
 /// what others need until the frame's deadline.
 const PACE_GRACE: Duration = Duration::from_secs(2);
 
-/// A frame of which nothing comes for so long goes when others wait for permits.
-const STALLED_AFTER: Duration = Duration::from_millis(500);
+/// When others wait for permits a frame goes of which, in so long a time, less than a fourth of what its rate would bring has come.
+const SLOW_AFTER: Duration = Duration::from_millis(500);
+const SLOW_PART: u64 = 4;
 
 /// Largest frame of anything but Produce. No client sends more, and what a decoded request and its answer take is a multiple
 /// of the frame, which the permits do not cover.
@@ -54,6 +60,10 @@ pub(crate) struct Count {
     began: Instant,
     /// When it last read or wrote, in ms since it began.
     touched: AtomicU64,
+    /// An answer with memory of its own was taken.
+    taken: AtomicBool,
+    /// Something was answered.
+    change: Notify,
 }
 
 impl Count {
@@ -64,6 +74,8 @@ impl Count {
             bytes_read: AtomicU64::new(0),
             began,
             touched: AtomicU64::new(0),
+            taken: AtomicBool::new(false),
+            change: Notify::new(),
         }
     }
 
@@ -77,6 +89,26 @@ impl Count {
     pub(crate) fn note_answered(&self, answered: u64) {
         self.answered.store(answered, Ordering::Release);
         self.touch();
+        self.change.notify_one();
+    }
+
+    /// Waits until all that was asked has its answer. One may wait at a time.
+    pub(crate) async fn all_answered(&self) {
+        while self.is_busy() {
+            self.change.notified().await;
+        }
+    }
+
+    /// The client took what was written; whether that had memory of its own.
+    pub(crate) fn note_taken(&self, memory: bool) {
+        if memory {
+            self.taken.store(true, Ordering::Release);
+        }
+    }
+
+    /// Whether the client has all that it asked for, and that was more than a little.
+    pub(crate) fn has_taken(&self) -> bool {
+        self.taken.load(Ordering::Acquire) && !self.is_busy()
     }
 
     fn touch(&self) {
@@ -126,9 +158,11 @@ pub(crate) enum ReadEnd {
 pub(crate) struct FrameReader<'a> {
     half: ReadHalf<'a>,
     ahead: BytesMut,
+    /// Stands for the memory of `ahead`; without it that is at most [`READ_AHEAD_LEAST`].
+    ahead_permit: Option<BytePermit>,
     count: Arc<Count>,
-    permits: BytePermits,
-    large_permits: BytePermits,
+    permits: FramePermits,
+    large_permits: FramePermits,
     bytes_max: u32,
     bytes_per_second_min: u64,
     frame_deadline: Duration,
@@ -144,14 +178,15 @@ impl<'a> FrameReader<'a> {
     pub(crate) fn new(
         half: ReadHalf<'a>,
         count: Arc<Count>,
-        permits: BytePermits,
-        large_permits: BytePermits,
+        permits: FramePermits,
+        large_permits: FramePermits,
         limits: &Limits,
         counters: KafkaCounters,
     ) -> FrameReader<'a> {
         FrameReader {
             half,
             ahead: BytesMut::new(),
+            ahead_permit: None,
             count,
             permits,
             large_permits,
@@ -165,33 +200,54 @@ impl<'a> FrameReader<'a> {
         }
     }
 
+    /// Whether something of the next frame is there already.
+    pub(crate) fn has_more(&self) -> bool {
+        !self.ahead.is_empty()
+    }
+
     /// The next frame. Not to be called again after it was dropped halfway: what was read of a frame may be gone.
     pub(crate) async fn next(&mut self) -> Result<ReadFrame, ReadEnd> {
         if self.ahead.is_empty() {
             self.first_bytes().await?;
         }
-        let begun = Instant::now();
-        let deadline = begun + self.frame_deadline;
+        let deadline = Instant::now() + self.frame_deadline;
         let prefix = loop {
             if let Some(prefix) = self.ahead.first_chunk::<FRAME_PREFIX_LEN>() {
                 break *prefix;
             }
-            let read = timeout_at(deadline, read_some(&self.half, &mut self.ahead, self.ahead_bytes)).await;
+            let room = self.room_ahead();
+            let read = timeout_at(deadline, read_some(&self.half, &mut self.ahead, room)).await;
             self.note(read.map_err(|_elapsed| ReadEnd::Deadline)?)?;
         };
         let length = frame_length(prefix, self.bytes_max).map_err(ReadEnd::Refused)?;
-        let bytes = u64::from(length) + FRAME_PREFIX_LEN as u64;
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         self.proof(length, deadline).await?;
-        let left = deadline.saturating_duration_since(Instant::now());
-        // Large frames have a budget of their own: however many are declared, ordinary requests go on.
-        let permits = if length > BODY_BYTES_FIRST { &self.large_permits } else { &self.permits }.clone();
-        let permit = permits.take(bytes).await;
-        let body = self.body(length, Instant::now() + left, &permits).await?;
+        let (body, permit) = if self.ahead.len() >= length + FRAME_PREFIX_LEN {
+            check_size(self.ahead.get(FRAME_PREFIX_LEN..).unwrap_or_default(), length)?;
+            let permit = self.permits.take_small((length + FRAME_PREFIX_LEN) as u64).await;
+            let _prefix = self.ahead.split_to(FRAME_PREFIX_LEN);
+            (self.ahead.split_to(length).freeze(), permit)
+        } else {
+            self.body(length, deadline).await?
+        };
         let position = self.given;
         self.given += (length + FRAME_PREFIX_LEN) as u64;
         self.ahead_bytes = if length < SPARSE_FROM { READ_AHEAD_BYTES } else { READ_AHEAD_SPARSE_BYTES };
         Ok(ReadFrame { body, permit, position })
+    }
+
+    /// Waits until the client sends or closes; true if it has closed. Nothing is held for a client that has sent nothing more.
+    pub(crate) async fn closes(&mut self) -> bool {
+        if self.ahead.is_empty() {
+            self.ahead = BytesMut::new();
+            self.ahead_permit = None;
+        }
+        !matches!(self.half.peek(&mut [0]).await, Ok(1))
+    }
+
+    /// How much may be read ahead now.
+    fn room_ahead(&self) -> usize {
+        if self.ahead_permit.is_some() { self.ahead_bytes } else { self.ahead_bytes.min(READ_AHEAD_LEAST) }
     }
 
     /// Waits for the first bytes of a frame, without memory of its own while there are none.
@@ -200,7 +256,8 @@ impl<'a> FrameReader<'a> {
         self.ahead = BytesMut::new();
         loop {
             let answered = self.count.answered();
-            let mut ahead = BytesMut::with_capacity(self.ahead_bytes);
+            self.ahead_permit = self.permits.ahead(self.ahead_bytes as u64);
+            let mut ahead = BytesMut::with_capacity(self.room_ahead());
             match self.half.try_read_buf(&mut ahead) {
                 Ok(read) => {
                     self.ahead = ahead;
@@ -210,6 +267,7 @@ impl<'a> FrameReader<'a> {
                 Err(error) => return Err(ReadEnd::Broken(error)),
             }
             drop(ahead);
+            self.ahead_permit = None;
             match timeout(self.idle_deadline, self.half.readable()).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => return Err(ReadEnd::Broken(error)),
@@ -222,7 +280,8 @@ impl<'a> FrameReader<'a> {
 
     /// Waits until enough of the frame has come that its client may be believed.
     async fn proof(&mut self, length: usize, deadline: Instant) -> Result<(), ReadEnd> {
-        let enough = length.min(PROOF_BYTES) + FRAME_PREFIX_LEN;
+        let proof = if self.ahead_permit.is_some() { PROOF_BYTES } else { READ_AHEAD_LEAST };
+        let enough = length.min(proof) + FRAME_PREFIX_LEN;
         while self.ahead.len() < enough {
             check_size(self.ahead.get(FRAME_PREFIX_LEN..).unwrap_or_default(), length)?;
             let socket: &TcpStream = self.half.as_ref();
@@ -238,44 +297,48 @@ impl<'a> FrameReader<'a> {
         Ok(())
     }
 
-    async fn body(
-        &mut self,
-        length: usize,
-        deadline: Instant,
-        permits: &BytePermits,
-    ) -> Result<Bytes, ReadEnd> {
+    /// The rest of a frame that is not there yet, in a buffer that never holds more than its permit.
+    async fn body(&mut self, length: usize, deadline: Instant) -> Result<(Bytes, BytePermit), ReadEnd> {
+        let permits = if length > ORDINARY_BYTES_MAX { &self.large_permits } else { &self.permits }.clone();
+        let whole = (length + FRAME_PREFIX_LEN) as u64;
+        let left = deadline.saturating_duration_since(Instant::now());
+        let mut permit = BytePermit::default();
+        let mut covered = permits.grow(&mut permit, 0, whole).await;
+        let room = |covered: u64| usize::try_from(covered).unwrap_or(usize::MAX) - FRAME_PREFIX_LEN;
         let _prefix = self.ahead.split_to(FRAME_PREFIX_LEN);
-        if self.ahead.len() >= length {
-            let body = self.ahead.split_to(length).freeze();
-            return check_size(&body, length).map(|()| body);
-        }
-        let mut body = BytesMut::with_capacity(length.min(BODY_BYTES_FIRST));
+        let mut body = BytesMut::with_capacity(room(covered));
         let ahead = self.ahead.split();
         body.extend_from_slice(&ahead);
         self.counters.copied(ahead.len());
         drop(ahead);
+        self.ahead_permit = None;
         check_size(&body, length)?;
-        let begun = Instant::now();
+        let mut pace = Pace::new(left, body.len(), self.bytes_per_second_min);
+        let mut seen = BytesMut::new();
         while body.len() < length {
-            let pace = Duration::from_millis(body.len() as u64 * 1000 / self.bytes_per_second_min);
-            let deadline = deadline.min(begun + PACE_GRACE + pace);
-            let missing = length - body.len();
-            if body.len() == body.capacity() {
-                // The allocator may move what is there.
-                self.counters.copied(body.len());
-                body.reserve(missing.min(body.len().max(1)));
+            let free = room(covered) - body.len();
+            let is_full = free == 0;
+            // Who sends no more gets no more: a byte of what comes next is seen before there is room for it.
+            let (into, free) = if is_full { (&mut seen, 1) } else { (&mut body, free) };
+            let next = read_some(&self.half, into, free);
+            if let Ok(read) = timeout_at(pace.look_at(), next).await {
+                self.note(read)?;
+                if is_full {
+                    let began = Instant::now();
+                    covered = permits.grow(&mut permit, covered, whole).await;
+                    pace.pause(began.elapsed());
+                    // The allocator may move what is there.
+                    self.counters.copied(body.len() + seen.len());
+                    body.reserve(room(covered) - body.len());
+                    body.extend_from_slice(&seen.split());
+                }
+                check_size(&body, length)?;
             }
-            let room = missing.min(body.capacity() - body.len());
-            let next = read_some(&self.half, &mut body, room);
-            let read = match timeout_at(deadline.min(Instant::now() + STALLED_AFTER), next).await {
-                Ok(read) => read,
-                Err(_elapsed) if Instant::now() < deadline && !permits.is_short() => continue,
-                Err(_elapsed) => return Err(ReadEnd::Deadline),
-            };
-            self.note(read)?;
-            check_size(&body, length)?;
+            if body.len() < length && pace.is_over(body.len(), Instant::now(), || permits.is_short()) {
+                return Err(ReadEnd::Deadline);
+            }
         }
-        Ok(body.freeze())
+        Ok((body.freeze(), permit))
     }
 
     /// Counts what a read gave; nothing read is the end of the stream.
@@ -289,6 +352,67 @@ impl<'a> FrameReader<'a> {
             }
             Err(error) => Err(ReadEnd::Broken(error)),
         }
+    }
+}
+
+/// How fast a frame that holds permits must come.
+struct Pace {
+    bytes_per_second_min: u64,
+    begun: Instant,
+    deadline: Instant,
+    /// When it is told whether the frame is slow, and what of it had come when that time began.
+    slow_at: Instant,
+    slow_from: usize,
+    /// When the frame is behind its rate.
+    behind_at: Instant,
+}
+
+impl Pace {
+    fn new(left: Duration, come: usize, bytes_per_second_min: u64) -> Pace {
+        let begun = Instant::now();
+        let mut pace = Pace {
+            bytes_per_second_min,
+            begun,
+            deadline: begun + left,
+            slow_at: begun + SLOW_AFTER,
+            slow_from: come,
+            behind_at: begun,
+        };
+        pace.advance(come);
+        pace
+    }
+
+    fn advance(&mut self, come: usize) {
+        self.behind_at =
+            self.begun + PACE_GRACE + Duration::from_millis(come as u64 * 1000 / self.bytes_per_second_min);
+    }
+
+    /// The frame waited for us.
+    fn pause(&mut self, time: Duration) {
+        for at in [&mut self.begun, &mut self.deadline, &mut self.slow_at, &mut self.behind_at] {
+            *at += time;
+        }
+    }
+
+    /// When it must be looked at again, if nothing comes.
+    fn look_at(&self) -> Instant {
+        self.deadline.min(self.slow_at).min(self.behind_at)
+    }
+
+    /// Whether the frame, of which so much has come, must go.
+    fn is_over(&mut self, come: usize, now: Instant, others_wait: impl Fn() -> bool) -> bool {
+        self.advance(come);
+        if now >= self.deadline.min(self.behind_at) {
+            return true;
+        }
+        if now < self.slow_at {
+            return false;
+        }
+        let within = u64::try_from(SLOW_AFTER.as_millis()).unwrap_or(u64::MAX);
+        let least = self.bytes_per_second_min.saturating_mul(within) / 1000 / SLOW_PART;
+        let is_slow = ((come - self.slow_from) as u64) < least.max(1);
+        (self.slow_at, self.slow_from) = (now + SLOW_AFTER, come);
+        is_slow && others_wait()
     }
 }
 

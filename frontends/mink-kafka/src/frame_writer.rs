@@ -4,8 +4,8 @@
 //! Owns: nothing beyond a call.
 //! Invariants: I20: a client that does not take its answer loses its connection: within its patience in any case, soon when others wait
 //! for the memory of answers. What a stalled answer holds is its own bytes: a slice of a batch would keep the whole chunk it lies in.
+use crate::answer_permits::AnswerMemory;
 use bytes::{Buf, Bytes, BytesMut};
-use mink_router::BytePermits;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::time::Duration;
@@ -18,10 +18,8 @@ const PIECES_MAX: usize = 64;
 /// Slowest rate at which a client may take an answer, in bytes per second, after its first `patience`.
 const RATE_MIN: u64 = 256 << 10;
 
-/// A client that takes nothing for so long is slow ...
+/// A client that takes nothing for so long is slow. When it must go, its memory says.
 const SLOW_AFTER: Duration = Duration::from_millis(500);
-/// ... and after so long it must go, if others wait for what its answer holds.
-const STALLED_AFTER: Duration = Duration::from_secs(1);
 
 /// Segments up to this length are copied out of what they lie in once their client is slow. Larger batches lie alone.
 const UNPINNED_BYTES_MAX: usize = 256 << 10;
@@ -35,12 +33,12 @@ pub(crate) enum WriteError {
     Broken(io::Error),
 }
 
-/// Writes all segments in order. `memory` is the budget that they were taken from, if any.
+/// Writes all segments in order. `memory` is what one of them holds of the memory for answers, if any.
 pub(crate) async fn write_all(
     half: &WriteHalf<'_>,
     segments: VecDeque<Bytes>,
     patience: Duration,
-    memory: Option<&BytePermits>,
+    memory: Option<&AnswerMemory>,
 ) -> Result<(), WriteError> {
     let bytes: u64 = segments.iter().map(|segment| segment.len() as u64).sum();
     let limit = patience + Duration::from_secs(bytes / RATE_MIN);
@@ -59,7 +57,7 @@ impl From<io::Error> for WriteError {
 async fn write_segments(
     half: &WriteHalf<'_>,
     mut segments: VecDeque<Bytes>,
-    memory: Option<&BytePermits>,
+    memory: Option<&AnswerMemory>,
 ) -> Result<(), WriteError> {
     let mut pinned = memory.is_some();
     while !segments.is_empty() {
@@ -80,7 +78,7 @@ async fn wait(
     half: &WriteHalf<'_>,
     segments: &mut VecDeque<Bytes>,
     pinned: &mut bool,
-    memory: Option<&BytePermits>,
+    memory: Option<&AnswerMemory>,
 ) -> Result<(), WriteError> {
     let began = Instant::now();
     loop {
@@ -90,7 +88,7 @@ async fn wait(
         if std::mem::take(pinned) {
             unpin(segments);
         }
-        if began.elapsed() >= STALLED_AFTER && memory.is_some_and(BytePermits::is_short) {
+        if memory.is_some_and(|memory| memory.is_over(began.elapsed())) {
             return Err(WriteError::Deadline);
         }
     }

@@ -2,35 +2,43 @@
 //!
 //! Lives on: the service runtime.
 //! Invariants: a handler never answers for a request twice, and never panics on what a client sent (I19).
+use crate::answer_permits::AnswerShare;
 use crate::connection::{Answer, Answering, ready};
 use crate::counters::Closed;
 use crate::node::Node;
 use crate::refusals::Refusals;
 use bytes::Bytes;
 use mink_kafka_wire::{
-    ApiKey, DecodeError, Fault, KafkaString, Message, RequestBody, decode_request, encode_response, offer,
+    ApiKey, DecodeError, KafkaString, Message, RequestBody, decode_request, encode_response, offer,
 };
-use mink_router::{BytePermit, BytePermits};
+use mink_router::BytePermit;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 mod acls;
 mod alter;
+mod alter_broker;
 mod alter_configs;
 mod alter_partition_reassignments;
 mod alter_replica_log_dirs;
 mod api_versions;
+mod broker_config_names;
+mod broker_configs;
+mod config_documentation;
 mod create_partitions;
 mod create_topics;
 mod delete_groups;
 mod delete_records;
 mod delete_topics;
+mod describe_broker;
 mod describe_cluster;
 mod describe_configs;
 mod describe_groups;
 mod describe_log_dirs;
+mod describe_producers;
 mod describe_quorum;
+mod describe_topic;
 mod describe_topic_partitions;
 mod elect_leaders;
 mod fetch;
@@ -39,6 +47,7 @@ mod group_names;
 mod heartbeat;
 mod init_producer_id;
 mod join_group;
+mod keyless;
 mod leave_group;
 mod list_config_resources;
 mod list_groups;
@@ -69,7 +78,7 @@ pub(crate) struct Call<'a> {
     /// Becomes true when nobody waits for more to come: long polls end.
     pub(crate) ends: &'a watch::Receiver<bool>,
     /// The connection's share of the memory for answers.
-    pub(crate) answers: &'a BytePermits,
+    pub(crate) answers: &'a AnswerShare,
     /// Who asks: as it calls itself, and from where.
     pub(crate) client_id: Option<&'a KafkaString>,
     pub(crate) peer: SocketAddr,
@@ -182,10 +191,8 @@ pub(crate) async fn dispatch(
         RequestBody::ListConfigResources(request) => {
             call.answer(&list_config_resources::list_config_resources(call, &request))
         }
-        // Not offered, so it was refused when it was decoded.
-        RequestBody::DescribeProducers(_) => {
-            let fault = Fault::UnknownApi { api_key };
-            return Err(DecodeError { message: "request", field: "api_key", fault });
+        RequestBody::DescribeProducers(request) => {
+            describe_producers::describe_producers(call, request).await
         }
     })
 }

@@ -9,16 +9,19 @@
 #![forbid(unsafe_code)]
 
 mod admission;
+mod answer_permits;
 mod config;
 mod connection;
 mod counters;
 mod error_code;
 mod fetch_sessions;
+mod frame_permits;
 mod frame_reader;
 mod frame_writer;
 mod handlers;
 mod idle;
 mod leaders;
+mod limits_met;
 mod node;
 mod refusals;
 mod server;
@@ -27,6 +30,8 @@ mod topic;
 #[cfg(test)]
 mod tests;
 
+pub use answer_permits::AnswerPermits;
 pub use config::KafkaConfig;
 pub use counters::KafkaCounters;
+pub use frame_permits::FramePermits;
 pub use server::KafkaServer;

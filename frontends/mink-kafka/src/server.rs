@@ -2,8 +2,8 @@
 //!
 //! Lives on: the service runtime.
 //! Owns: the socket that listens, and the tasks of the connections.
-//! Invariants: I20: connections are bounded in all and per address, and in how fast they come; when there is no room for more, the one
-//! that was idle for the longest goes; a panic in one connection ends that connection only; `run`
+//! Invariants: I20: connections are bounded in all and per address, and in how fast they come; when there is no room for more, or few
+//! files are left to open, the one that was idle for the longest goes; a panic in one connection ends that connection only; `run`
 //! returns when every connection has ended.
 use crate::admission::{Admission, Admitted};
 use crate::connection::serve;
@@ -17,6 +17,7 @@ use mink_api::{Admin, GroupCoordinator, LogSource};
 use mink_rt::{Service, Task, TaskEnd};
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
@@ -26,6 +27,10 @@ use tokio::time::Instant;
 /// First and longest pause after the system refused a connection for want of something.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 const ACCEPT_PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// Open files that connections leave to others, and at most this part of all.
+const FILES_RESERVED: u64 = 256;
+const FILES_RESERVED_PART: u64 = 4;
 
 /// The Kafka listener of one node.
 #[derive(Debug)]
@@ -70,6 +75,7 @@ impl KafkaServer {
         let mut connections = FuturesUnordered::new();
         let mut stop = std::pin::pin!(stop);
         let mut pause = ACCEPT_PAUSE;
+        let files = OpenFiles::of_the_process();
         loop {
             let accepted = tokio::select! {
                 biased;
@@ -84,7 +90,15 @@ impl KafkaServer {
                 Ok((stream, peer)) => {
                     pause = ACCEPT_PAUSE;
                     node.counters.accepted();
+                    let few_files = files.are_few(&stream);
+                    if few_files {
+                        note_few_files(&node, None);
+                    }
                     match door.admit(peer.ip(), Instant::now()) {
+                        // What is left is for the store, the database and whoever looks at the node.
+                        Ok(_) if few_files && !idle.make_room(Instant::now()) => {
+                            turn_away(&node, stream, peer, Closed::OpenFiles);
+                        }
                         Ok(place) => {
                             let place = (place, idle.list());
                             connections.push(start(&node, stream, peer, place, stops.clone()));
@@ -102,8 +116,8 @@ impl KafkaServer {
                         // The client went away before it was accepted.
                         continue;
                     }
-                    let made_room = idle.make_room(Instant::now());
-                    tracing::warn!(%error, made_room, pause_ms = pause.as_millis(), "cannot accept kafka connections; raise the limit of open files");
+                    idle.make_room(Instant::now());
+                    note_few_files(&node, Some(&error));
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(ACCEPT_PAUSE_MAX);
                 }
@@ -112,6 +126,32 @@ impl KafkaServer {
         drop(listener);
         stopping.send_replace(true);
         drain(&node, connections).await;
+    }
+}
+
+/// How many files the process may have open, and from where on there are few left.
+struct OpenFiles {
+    few_from: Option<u64>,
+}
+
+impl OpenFiles {
+    fn of_the_process() -> OpenFiles {
+        let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        OpenFiles { few_from: most.map(|most| most - FILES_RESERVED.min(most / FILES_RESERVED_PART)) }
+    }
+
+    /// The system gives the lowest number that is free: a high one says that all below are taken.
+    fn are_few(&self, newest: &TcpStream) -> bool {
+        let number = u64::try_from(newest.as_raw_fd()).unwrap_or(0);
+        self.few_from.is_some_and(|few_from| number >= few_from)
+    }
+}
+
+/// Says that there are too few files, once in a while.
+fn note_few_files(node: &Node, error: Option<&io::Error>) {
+    if node.counters.may_tell_of_files() {
+        let error = error.map(tracing::field::display);
+        tracing::warn!(error, "no files left for kafka connections; raise the limit of open files");
     }
 }
 

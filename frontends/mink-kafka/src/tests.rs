@@ -3,6 +3,7 @@
 //! Lives on: tests only.
 mod admin;
 mod alter;
+mod broker_configs;
 mod connections;
 mod describe;
 mod epochs;
@@ -12,10 +13,14 @@ mod fetch;
 mod fetch_sessions;
 mod groups;
 mod hostile;
+mod kept_configs;
+mod limits;
 mod named_twice;
 mod pipelining;
 mod placement;
 mod produce;
+mod producers;
 mod raw_client;
 mod records;
+mod topic_configs;
 mod topic_ids;

@@ -54,6 +54,14 @@ impl TopicRef {
         }
     }
 
+    /// Bytes of its name.
+    pub(crate) fn name_bytes(&self) -> usize {
+        match self {
+            TopicRef::Name(name) => name.len(),
+            TopicRef::Id(_) => 0,
+        }
+    }
+
     /// Name and id as an answer repeats them: one of them is empty.
     pub(crate) fn into_parts(self) -> (KafkaString, Uuid) {
         match self {
@@ -102,6 +110,9 @@ pub(crate) fn bucket(table: &Table, partition: i32) -> Option<BucketId> {
     Some(BucketId::unpartitioned(table.id, BucketIndex(index)))
 }
 
+/// What Kafka calls its own topics: a client that meets one takes it for what it is there.
+const NAMES_OF_KAFKA: [&str; 3] = ["__consumer_offsets", "__transaction_state", "__share_group_state"];
+
 /// The address of a topic that is to be created, if its name is one and no other topic stands in its way.
 pub(crate) fn new_topic(
     state: &State,
@@ -112,6 +123,11 @@ pub(crate) fn new_topic(
     let table = TableName::new(name.as_str()).map_err(|error| invalid(error.to_string()))?;
     if TablePath::parse(name.as_str()).is_ok_and(|path| path.database.is_internal()) {
         return Err(invalid(format!("topic {table} would go by the name of an internal table")));
+    }
+    if NAMES_OF_KAFKA.contains(&name.as_str()) {
+        return Err(invalid(format!(
+            "topic {table} is one of Kafka's own, which there are none of; choose another name"
+        )));
     }
     if named(state, database, name.as_str()).is_some() {
         return Err(Refusal::new(ErrorCode::TopicAlreadyExists, format!("topic {table} exists already")));

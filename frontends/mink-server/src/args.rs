@@ -2,7 +2,7 @@
 //!
 //! Lives on: anywhere.
 use crate::origins::Origins;
-use crate::units::{Bytes, duration};
+use crate::units::{Bytes, at_least_1, duration};
 use mink_rt::RuntimeKind;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -45,7 +45,7 @@ pub struct ServeArgs {
     #[arg(long, env = "MINK_WAL_STORAGE", value_name = "URL")]
     pub wal_storage: Option<String>,
     /// Shards [default: one per core that the process may run on]
-    #[arg(long, env = "MINK_SHARDS", value_name = "N")]
+    #[arg(long, env = "MINK_SHARDS", value_name = "N", value_parser = at_least_1)]
     pub shards: Option<std::num::NonZeroUsize>,
     /// What drives the cores: auto, uring or epoll
     #[arg(long, env = "MINK_RUNTIME", value_name = "NAME", default_value = "auto")]

@@ -89,7 +89,7 @@ fn is_of_orchestrator(name: &str, value: &OsStr) -> bool {
 }
 
 /// The name that is most alike, if any is alike at all: a third of the letters may differ.
-pub(crate) fn closest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn closest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let bound = (name.trim_start_matches(PREFIX).len() / 3).max(1);
     let distances = known.map(|candidate| (distance(name, candidate), candidate));
     distances.min().filter(|(distance, _)| *distance <= bound).map(|(_, candidate)| candidate)

@@ -5,6 +5,7 @@
 use crate::args::ServeArgs;
 use crate::memory::Memory;
 use crate::settings::SettingsError;
+use crate::units::{Amount, Bytes};
 use mink_node::GroupLimits;
 use std::time::Duration;
 
@@ -20,16 +21,16 @@ pub(crate) fn group_limits(args: &ServeArgs, memory: &Memory) -> Result<GroupLim
     let (given, defaults) = (&args.limits, GroupLimits::default());
     // The node's coordinators share it: groups spread over them as their names fall.
     let coordinator_bytes_max = usize::try_from(memory.groups / COPIES).unwrap_or(usize::MAX);
-    let fit = |flag, asked: Option<crate::units::Bytes>, default: usize, share: usize| {
+    let fit = |flag, asked: Option<Bytes>, default: usize, share: usize| {
         let most = coordinator_bytes_max / share;
         match asked.map(|bytes| usize::try_from(bytes.0).unwrap_or(usize::MAX)) {
             None => Ok(default.min(most)),
             Some(asked) if asked <= most => Ok(asked),
             Some(asked) => Err(SettingsError::Fit {
                 flag,
-                asked: asked as u64,
-                memory: memory.total,
-                most: most as u64,
+                asked: Amount::size(asked as u64),
+                memory: Bytes(memory.total).rounded_down(),
+                most: Amount::size(most as u64).rounded_down(),
                 remedy: "lower it, or give more --memory".into(),
             }),
         }

@@ -13,6 +13,7 @@ mod groups;
 pub mod logging;
 mod memory;
 mod offline;
+mod open_files;
 mod origins;
 mod resident;
 mod serve;
@@ -21,7 +22,7 @@ mod settings;
 mod units;
 
 pub use args::{HostPort, LimitArgs, Listen, LogFormat, ServeArgs};
-pub use environment::{UnknownVariable, check_environment, known_variables, tell_variable};
+pub use environment::{UnknownVariable, check_environment, closest, known_variables, tell_variable};
 pub use file::FileError;
 pub use memory::{MEMORY_MIN, Memory, TOPIC_BYTES};
 
@@ -30,4 +31,4 @@ pub use offline::{OfflineError, StoreVerdict, check_store, recover_metadata};
 pub use serve::serve_blocking;
 pub use server::{Ready, ServeError, Server};
 pub use settings::{MetadataPlace, Settings, SettingsError, parse};
-pub use units::{Bytes, duration};
+pub use units::{Amount, Bytes, duration};

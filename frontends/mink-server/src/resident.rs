@@ -4,7 +4,8 @@
 //! Owns: the budgets of requests and answers.
 use crate::memory::Memory;
 use mink_api::Metric;
-use mink_router::BytePermits;
+use mink_kafka::{AnswerPermits, FramePermits};
+use mink_types::Limits;
 use std::fs;
 
 /// Where Linux tells a process its own size.
@@ -14,23 +15,24 @@ const STATUS: &str = "/proc/self/status";
 #[derive(Clone, Debug)]
 pub(crate) struct Permits {
     /// Of frames up to 2 MiB, and of larger ones.
-    pub(crate) requests: BytePermits,
-    pub(crate) large_requests: BytePermits,
-    pub(crate) answers: BytePermits,
+    pub(crate) requests: FramePermits,
+    pub(crate) large_requests: FramePermits,
+    pub(crate) answers: AnswerPermits,
 }
 
 impl Permits {
-    pub(crate) fn of(memory: &Memory) -> Permits {
+    pub(crate) fn of(memory: &Memory, limits: &Limits) -> Permits {
+        let half = memory.requests / 2;
         Permits {
-            requests: BytePermits::new(memory.requests / 2),
-            large_requests: BytePermits::new(memory.requests / 2),
-            answers: BytePermits::new(memory.answers),
+            requests: FramePermits::ordinary(half),
+            large_requests: FramePermits::large(half, u64::from(limits.frame_bytes_max)),
+            answers: AnswerPermits::new(memory.answers),
         }
     }
 
     fn held(&self) -> [(&'static str, u64); 2] {
-        let held = |permits: &BytePermits| permits.total_bytes() - permits.free_bytes();
-        [("requests", held(&self.requests) + held(&self.large_requests)), ("answers", held(&self.answers))]
+        let requests = [&self.requests, &self.large_requests].map(FramePermits::held_bytes).iter().sum();
+        [("requests", requests), ("answers", self.answers.total_bytes() - self.answers.free_bytes())]
     }
 }
 
@@ -67,7 +69,7 @@ mod tests {
     #[test]
     fn every_part_is_told_with_its_bound_and_the_process_with_its_size() {
         let memory = Memory::split(1 << 30).expect("enough");
-        let metrics = memory_metrics(&memory, &Permits::of(&memory));
+        let metrics = memory_metrics(&memory, &Permits::of(&memory, &Limits::default()));
         let named = |name: &str| metrics.iter().filter(|metric| metric.name == name).count();
         assert_eq!(named("mink_memory_bound_bytes"), memory.parts().len() + 1);
         assert_eq!((named("mink_memory_bytes"), named("process_resident_memory_bytes")), (2, 1));

@@ -3,6 +3,7 @@
 //! Lives on: the main thread.
 use crate::allocator;
 use crate::logging;
+use crate::open_files;
 use crate::server::Server;
 use crate::settings::{Settings, SettingsError, parse};
 use mink_node::NodeEnd;
@@ -49,6 +50,7 @@ fn run(settings: Settings) -> ExitCode {
         return fail(USAGE, &format!("{error}{}", place("log-level")));
     }
     allocator::tune(settings.shards);
+    open_files::raise_limit();
     if let Err(error) = settings.args.runtime.resolve() {
         return fail(USAGE, &format!("{error}{}", place("runtime")));
     }

@@ -129,7 +129,7 @@ impl Server {
         let node = Node::start(config, &runtime, metadata.clone(), dir).await?;
         // It ends with the runtime: nothing depends on it.
         drop(tokio::spawn(allocator::keep_giving_back()));
-        let permits = Permits::of(&settings.memory);
+        let permits = Permits::of(&settings.memory, &settings.limits);
         if let Some(counters) = listeners.serve_kafka(kafka, &node, &settings, &permits, &service) {
             let memory = settings.memory;
             shown.count_too(Arc::new(move || {

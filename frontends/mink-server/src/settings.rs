@@ -8,6 +8,7 @@ use crate::file::{self, FileError};
 use crate::groups::group_limits;
 use crate::memory::{MEMORY_MIN, Memory};
 use crate::origins::Origins;
+use crate::units::{Amount, Bytes};
 use clap::{Args, Command, FromArgMatches};
 use mink_node::{CompactionConfig, GroupLimits};
 use mink_rt::machine::FS_ROOT;
@@ -49,10 +50,10 @@ pub enum SettingsError {
     MemoryMetadata,
     #[error("--metadata {url} is not supported: {why}")]
     Metadata { url: String, why: &'static str },
-    #[error("--memory {bytes} bytes is too little; give at least {MEMORY_MIN}")]
-    Memory { bytes: u64 },
+    #[error("--memory {given} is too little; give at least {}", Bytes(MEMORY_MIN))]
+    Memory { given: Bytes },
     #[error("--{flag} {asked} does not fit --memory {memory}, which has room for {most}; {remedy}")]
-    Fit { flag: &'static str, asked: u64, memory: u64, most: u64, remedy: String },
+    Fit { flag: &'static str, asked: Amount, memory: Bytes, most: Amount, remedy: String },
     #[error("--{flag} {value} is out of range; use {accepted}")]
     Range { flag: &'static str, value: String, accepted: &'static str },
     #[error("the data directory {path:?} is not text; choose another")]
@@ -150,7 +151,8 @@ impl Settings {
             Some(bytes) => bytes.0,
             None => (memory_limit(Path::new(FS_ROOT)).unwrap_or(MEMORY_UNKNOWN) / 2).max(MEMORY_MIN),
         };
-        let memory = Memory::split(memory_bytes).ok_or(SettingsError::Memory { bytes: memory_bytes })?;
+        let memory =
+            Memory::split(memory_bytes).ok_or(SettingsError::Memory { given: Bytes(memory_bytes) })?;
         let limits = limits(&args, &memory)?;
         if args.lease_ttl < Duration::from_millis(300) || args.lease_ttl > Duration::from_mins(10) {
             let (flag, accepted) = ("lease-ttl", "300ms to 600s");
@@ -276,6 +278,7 @@ fn fit(
     asked: Option<u32>,
     default: u32,
     memory: &Memory,
+    amount: fn(u64) -> Amount,
     most: impl Fn(&Memory) -> u64,
 ) -> Result<u32, SettingsError> {
     let fits = u32::try_from(most(memory)).unwrap_or(u32::MAX);
@@ -284,11 +287,11 @@ fn fit(
         Some(asked) if asked <= fits => Ok(asked),
         Some(asked) => Err(SettingsError::Fit {
             flag,
-            asked: asked.into(),
-            memory: memory.total,
-            most: fits.into(),
+            asked: amount(asked.into()),
+            memory: Bytes(memory.total).rounded_down(),
+            most: amount(fits.into()).rounded_down(),
             remedy: match Memory::least(|memory| most(memory) >= asked.into()) {
-                Some(least) => format!("lower it, or give --memory {}MiB", least >> 20),
+                Some(least) => format!("lower it, or give --memory {}", Bytes(least)),
                 None => "lower it".into(),
             },
         }),
@@ -297,11 +300,11 @@ fn fit(
 
 fn limits(args: &ServeArgs, memory: &Memory) -> Result<Limits, SettingsError> {
     let (given, defaults) = (&args.limits, Limits::default());
-    let size = |flag: &'static str, bytes: Option<crate::units::Bytes>| {
-        let in_range = |bytes: crate::units::Bytes| {
-            u32::try_from(bytes.0).ok().filter(|n| *n > 0 && i32::try_from(*n).is_ok()).ok_or_else(|| {
-                SettingsError::Range { flag, value: bytes.0.to_string(), accepted: "1 to 2147483647 bytes" }
-            })
+    let size = |flag: &'static str, bytes: Option<Bytes>| {
+        let accepted = "at least 1B and less than 2GiB";
+        let in_range = |bytes: Bytes| {
+            let taken = u32::try_from(bytes.0).ok().filter(|n| *n > 0 && i32::try_from(*n).is_ok());
+            taken.ok_or_else(|| SettingsError::Range { flag, value: bytes.to_string(), accepted })
         };
         bytes.map(in_range).transpose()
     };
@@ -318,11 +321,14 @@ fn limits(args: &ServeArgs, memory: &Memory) -> Result<Limits, SettingsError> {
     if batch.is_some_and(|bytes| usize::try_from(bytes).is_ok_and(|bytes| bytes > ENTRY_BYTES_MAX)) {
         let (flag, accepted) =
             ("batch-bytes-max", "at most 40MiB: a batch and its neighbours must fit one PUT");
-        let value = batch.unwrap_or_default().to_string();
+        let value = Bytes(batch.unwrap_or_default().into()).to_string();
         return Err(SettingsError::Range { flag, value, accepted });
     }
-    let most = |flag, asked, default, most: fn(&Memory) -> u64| fit(flag, asked, default, memory, most);
-    let buckets_max = most("buckets-max", given.buckets_max, defaults.buckets_max, Memory::buckets_max)?;
+    let most = |flag, asked, default, most: fn(&Memory) -> u64| {
+        fit(flag, asked, default, memory, Amount::size, most)
+    };
+    let (asked, default) = (given.buckets_max, defaults.buckets_max);
+    let buckets_max = fit("buckets-max", asked, default, memory, Amount::Count, Memory::buckets_max)?;
     let limits = Limits {
         frame_bytes_max: most("frame-bytes-max", frame, defaults.frame_bytes_max, Memory::frame_bytes_max)?,
         frame_deadline_ms: millis(given.frame_deadline, defaults.frame_deadline_ms),
@@ -405,6 +411,18 @@ mod tests {
         let error = resolve(&["--memory", "256MiB", "--batch-bytes-max", "32MiB"]).expect_err("refused");
         assert!(error.to_string().contains("give --memory 512MiB"), "{error}");
         resolve(&["--memory", "512MiB", "--batch-bytes-max", "32MiB"]).expect("as the remedy says");
+    }
+
+    #[test]
+    fn i20_refusals_of_sizes_are_told_in_units() {
+        let words = |flags: &[&str]| resolve(flags).expect_err("refused").to_string();
+        assert_eq!(words(&["--memory", "64MiB"]), "--memory 64MiB is too little; give at least 128MiB");
+        assert_eq!(
+            words(&["--memory", "1GiB", "--frame-bytes-max", "1073741824"]),
+            "--frame-bytes-max 1GiB does not fit --memory 1GiB, which has room for 96MiB; lower it"
+        );
+        assert!(words(&["--frame-bytes-max", "3GiB"]).contains("3GiB is out of range"));
+        assert!(words(&["--memory", "128MiB", "--buckets-max", "100000"]).contains("100000 does not fit"));
     }
 
     #[test]

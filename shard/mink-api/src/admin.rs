@@ -3,11 +3,12 @@
 //! Lives on: the service runtime.
 use crate::{DeleteRecordsError, DeleteUpTo, Metric, NodeStatus};
 use async_trait::async_trait;
-use mink_metadata::State;
+use mink_metadata::{ConfigScope, State};
 use mink_types::{
     BucketId, ClusterName, DatabaseName, Incarnation, NodeId, Offset, ProducerId, TableId, TableOptions,
     TablePath,
 };
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -72,6 +73,16 @@ pub trait Admin: Send + Sync + Debug {
         table: TableId,
         seen: TableOptions,
         options: TableOptions,
+    ) -> Result<(), AdminError>;
+
+    /// Gives a scope all broker configurations that it has then. `seen` are those that the change was made from: a scope that has
+    /// others by now is left alone, with [`AdminError::Conflict`]. Names and values are bounded (`mink_metadata::BROKER_CONFIGS_MAX`
+    /// and its neighbours), and a scope is a node that has registered once; what they mean is the caller's to check.
+    async fn alter_broker_configs(
+        &self,
+        scope: ConfigScope,
+        seen: BTreeMap<String, String>,
+        configs: BTreeMap<String, String>,
     ) -> Result<(), AdminError>;
 
     /// Drops a table by id, so that a table created anew under the name is never meant (K-26).

@@ -4,11 +4,13 @@
 //! Invariants: I3 (a read's answer is given only while the read lease holds), I7 (`Lost` means unknown, never "not written").
 use async_trait::async_trait;
 use bytes::Bytes;
-use mink_record::kafka::BatchHeader;
+use mink_record::RecordError;
+use mink_record::kafka::{BatchHeader, Keyless};
 use mink_router::{
-    AppendTicket, BytePermit, EpochEnd, Lost, Position, Read, ReadError, ReadsAnswer, WatchedOffset,
+    AppendTicket, BytePermit, EpochEnd, Lost, Position, ProducerState, Read, ReadError, ReadsAnswer,
+    WatchedOffset,
 };
-use mink_types::{BucketEpoch, BucketId, Offset, Timestamp};
+use mink_types::{BucketEpoch, BucketId, Offset, ProducerId, Timestamp, TimestampType};
 use std::fmt::Debug;
 
 /// What a search by position found.
@@ -25,15 +27,26 @@ pub struct Found {
 #[async_trait]
 pub trait LogSource: Send + Sync + Debug {
     /// Sends a checked batch on its way and waits only for room towards its shard: back-pressure, never a refusal for lack of
-    /// room. The ticket tells when the batch is ordered and when it is durable. A future that is dropped before it is ready has
+    /// room. The ticket tells when the batch is ordered and when it is durable. `timestamps` says which time its records
+    /// are to bear. A future that is dropped before it is ready has
     /// not handed the batch over and never will: on that a listener may tell its client "not written" (I7).
     async fn append(
         &self,
         bucket: BucketId,
         header: BatchHeader,
         batch: Bytes,
+        timestamps: TimestampType,
         permit: BytePermit,
     ) -> Result<AppendTicket, Lost>;
+
+    /// Looks for records without a key in a batch that is to go to a compacted table; at most `most` are listed. The batch is inflated if
+    /// need be, under the node's cap and budget, and off the threads that wait for clients.
+    async fn keyless(
+        &self,
+        header: BatchHeader,
+        batch: Bytes,
+        most: usize,
+    ) -> Result<Result<Keyless, RecordError>, Lost>;
 
     /// Reads up to `bytes_max` bytes, buckets in the order given; one answer each. The first bucket that has anything gives at
     /// least one batch.
@@ -58,4 +71,13 @@ pub trait LogSource: Send + Sync + Debug {
         epoch: BucketEpoch,
         leader_epoch: Option<i32>,
     ) -> Result<Option<EpochEnd>, ReadError>;
+
+    /// The idempotent producers that a bucket remembers, in the order of their ids from `from` on: up to `most` of them. Fewer than
+    /// that are the last.
+    async fn producers(
+        &self,
+        bucket: BucketId,
+        from: ProducerId,
+        most: usize,
+    ) -> Result<Vec<ProducerState>, ReadError>;
 }

@@ -9,11 +9,15 @@ use crate::producer_ids::{NoId, ProducerIds};
 use async_trait::async_trait;
 use mink_api::{Admin, AdminError, Broker, DeleteRecordsError, DeleteUpTo, Metric, NodeIdentity, NodeStatus};
 use mink_metadata::{
-    Answer, Command, CommandResult, FEATURE_LEVEL_ALTER_TABLE, NewTable, Refusal, RefusalKind, State,
-    TableChange,
+    Answer, BrokerConfigChange, Command, CommandResult, ConfigScope, FEATURE_LEVEL_ALTER_TABLE,
+    FEATURE_LEVEL_CONFIGS, NewTable, Refusal, RefusalKind, State, TableChange,
 };
 use mink_sql::MetadataError;
-use mink_types::{BucketId, DatabaseName, Offset, ProducerId, TableId, TableOptions, TablePath};
+use mink_types::{
+    BucketId, CleanupPolicy, DatabaseName, KeptConfigs, Offset, ProducerId, TableId, TableOptions, TablePath,
+    TimestampType,
+};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -43,6 +47,10 @@ fn refused(refusal: &Refusal, what: &str) -> AdminError {
     }
 }
 
+fn warn_of_compaction(what: &str) {
+    tracing::warn!(what, "nothing of a compacted table is superseded yet: all its records are kept");
+}
+
 fn failed(error: &MetadataError) -> AdminError {
     AdminError::Unavailable { why: error.to_string() }
 }
@@ -57,6 +65,25 @@ impl NodeAdmin {
             Ok(CommandResult::Refused(refusal)) => Err(refused(&refusal, what)),
             Err(error) => Err(failed(&error)),
         }
+    }
+
+    /// Options without what an older log cannot keep: nothing goes by it, so that it is taken all the same.
+    fn keepable(&self, options: TableOptions) -> TableOptions {
+        if self.context.state().feature_level() >= FEATURE_LEVEL_CONFIGS {
+            return options;
+        }
+        TableOptions { kept: KeptConfigs::default(), ..options }
+    }
+
+    /// Options that an older program of the cluster would not read are not written.
+    fn check_level_of(&self, options: &TableOptions) -> Result<(), AdminError> {
+        let plain =
+            options.timestamps == TimestampType::CreateTime && options.cleanup == CleanupPolicy::Delete;
+        if plain || self.context.state().feature_level() >= FEATURE_LEVEL_CONFIGS {
+            return Ok(());
+        }
+        let why = "a node of the cluster is too old for such a configuration; update it".into();
+        Err(AdminError::Conflict { why })
     }
 
     fn refuse_internal(&self, table: TableId) -> Result<(), AdminError> {
@@ -90,6 +117,8 @@ impl Admin for NodeAdmin {
         {
             return Err(refuse_internal());
         }
+        let options = self.keepable(options);
+        self.check_level_of(&options)?;
         let table = NewTable {
             path,
             uuid: self.context.draw_uuid(),
@@ -97,8 +126,14 @@ impl Admin for NodeAdmin {
             kafka_database: config.kafka_database.clone(),
             buckets_max: config.limits.buckets_max,
         };
+        let compacts = table.options.cleanup.compacts();
         match self.submit(Command::CreateTable(table), &what).await? {
-            Answer::TableCreated(id) => Ok(id),
+            Answer::TableCreated(id) => {
+                if compacts {
+                    warn_of_compaction(&what);
+                }
+                Ok(id)
+            }
             other => Err(AdminError::Invalid { why: format!("{what}: unexpected answer {other:?}") }),
         }
     }
@@ -110,13 +145,38 @@ impl Admin for NodeAdmin {
         options: TableOptions,
     ) -> Result<(), AdminError> {
         self.refuse_internal(table)?;
+        let options = self.keepable(options);
+        if options == seen {
+            return Ok(());
+        }
         if self.context.state().feature_level() < FEATURE_LEVEL_ALTER_TABLE {
             let why = "a node of the cluster is too old for tables that change; update it".into();
             return Err(AdminError::Conflict { why });
         }
+        self.check_level_of(&options)?;
         let buckets_max = self.context.config.limits.buckets_max;
+        let (what, compacts) =
+            (format!("table {table}"), !seen.cleanup.compacts() && options.cleanup.compacts());
         let change = TableChange { id: table, seen, options, buckets_max };
-        self.submit(Command::AlterTable(change), &format!("table {table}")).await.map(drop)
+        self.submit(Command::AlterTable(change), &what).await?;
+        if compacts {
+            warn_of_compaction(&what);
+        }
+        Ok(())
+    }
+
+    async fn alter_broker_configs(
+        &self,
+        scope: ConfigScope,
+        seen: BTreeMap<String, String>,
+        configs: BTreeMap<String, String>,
+    ) -> Result<(), AdminError> {
+        if self.context.state().feature_level() < FEATURE_LEVEL_CONFIGS {
+            let why = "a node of the cluster is too old for configurations that change; update it".into();
+            return Err(AdminError::Conflict { why });
+        }
+        let change = BrokerConfigChange { scope, seen, configs };
+        self.submit(Command::AlterBrokerConfigs(change), "the broker").await.map(drop)
     }
 
     async fn drop_table(&self, table: TableId) -> Result<(), AdminError> {

@@ -5,10 +5,10 @@
 //! Invariants: decision 0013: ages go by commit times against a clock that no jump of the wall clock moves; P-12, P-15: what goes is decided
 //! by the metadata alone, as this node has applied it, and the log judges it again by epoch and committed end: without the database
 //! nothing is dropped; I14: ranges go from the log here, objects by the collector's rule. Nothing polls: a commit makes it look at
-//! the buckets that changed, and the moment at which the next range dies is computed.
+//! the buckets that changed, other options at those of their table, and the moment at which the next range dies is computed.
 use crate::context::Context;
 use futures::StreamExt as _;
-use mink_coordinator::{RetentionClock, expiry, producers_expire};
+use mink_coordinator::{RetentionClock, expires_otherwise, expiry, producers_expire};
 use mink_metadata::{Bucket, Command, CommandResult, Invalid, Refusal, State};
 use mink_router::reply;
 use mink_rt::{Instant, Service};
@@ -126,7 +126,7 @@ impl Retention {
         let all = self.due.is_some_and(|due| due <= now);
         let before = self.seen.replace(state.clone()).filter(|_| !all);
         let changed: Vec<BucketId> = if let Some(before) = &before {
-            state.buckets_since(before).map(|(id, _)| *id).collect()
+            changed(&state, before)
         } else {
             self.due = None;
             state.hanging(context.me()).collect()
@@ -161,6 +161,18 @@ impl Retention {
             Some(RETRY_PAUSE)
         }
     }
+}
+
+/// The buckets whose logs may expire otherwise than in `before`, each once: other options change none of their table's buckets.
+fn changed(state: &State, before: &State) -> Vec<BucketId> {
+    let altered =
+        state.tables_altered_since(before).filter(|(old, new)| expires_otherwise(&old.options, &new.options));
+    let of_altered = altered.flat_map(|(_, table)| table.bucket_ids());
+    let mut changed: Vec<BucketId> =
+        state.buckets_since(before).map(|(id, _)| *id).chain(of_altered).collect();
+    changed.sort_unstable();
+    changed.dedup();
+    changed
 }
 
 impl Context {

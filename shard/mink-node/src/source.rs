@@ -11,13 +11,14 @@ use by_time::{Batches, Look, Search};
 use bytes::Bytes;
 use futures::future::{join_all, select_all};
 use mink_api::{Found, LogSource};
-use mink_record::kafka::{BatchHeader, Codec, RecordTime};
+use mink_record::RecordError;
+use mink_record::kafka::{BatchHeader, Codec, Keyless, RecordTime, keyless};
 use mink_router::{
-    Append, AppendTicket, BytePermit, EpochEnd, Located, Lost, Position, Read, ReadError, Reads, ReadsAnswer,
-    Request, Watch, WatchedOffset, append_reply, reply, shard_of,
+    Append, AppendTicket, BytePermit, EpochEnd, Located, Lost, Position, ProducerState, Read, ReadError,
+    Reads, ReadsAnswer, Request, Watch, WatchedOffset, append_reply, reply, shard_of,
 };
-use mink_rt::fail_point;
-use mink_types::{BucketEpoch, BucketId};
+use mink_rt::{BlockingError, fail_point};
+use mink_types::{BucketEpoch, BucketId, ProducerId, TimestampType};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -76,12 +77,34 @@ impl LogSource for NodeSource {
         bucket: BucketId,
         header: BatchHeader,
         batch: Bytes,
+        timestamps: TimestampType,
         permit: BytePermit,
     ) -> Result<AppendTicket, Lost> {
         let (reply, ticket) = append_reply(permit);
         let shard = self.0.shard(bucket).ok_or(Lost)?;
-        shard.appends.send(Append { bucket, header, batch, reply }).await.map_err(|_| Lost)?;
+        shard.appends.send(Append { bucket, header, batch, timestamps, reply }).await.map_err(|_| Lost)?;
         Ok(ticket)
+    }
+
+    async fn keyless(
+        &self,
+        header: BatchHeader,
+        batch: Bytes,
+        most: usize,
+    ) -> Result<Result<Keyless, RecordError>, Lost> {
+        // Nothing is inflated, and each byte is looked at once, as for the checksum before.
+        if header.attributes.codec() == Codec::None {
+            return Ok(keyless(&header, batch, self.0.inflated_bytes_max(), most));
+        }
+        self.0
+            .with_records("search-keys", header, batch, move |header, batch, inflated_max| {
+                keyless(header, batch, inflated_max, most)
+            })
+            .await
+            .map_err(|error| {
+                tracing::error!(%error, "search for keys in a batch");
+                Lost
+            })
     }
 
     async fn read(&self, reads: Vec<Read>, bytes_max: u32) -> ReadsAnswer {
@@ -145,6 +168,45 @@ impl LogSource for NodeSource {
         let found = self.ask(shard, asked).await.map_err(|Lost| ReadError::NotOwner { bucket })??;
         if self.0.lease_holds() { Ok(found) } else { Err(ReadError::LeaseExpired) }
     }
+
+    async fn producers(
+        &self,
+        bucket: BucketId,
+        from: ProducerId,
+        most: usize,
+    ) -> Result<Vec<ProducerState>, ReadError> {
+        let shard = shard_of(bucket, self.0.shards.len()).0;
+        let asked = move |reply| Request::Producers { bucket, from, most, reply };
+        let found = self.ask(shard, asked).await.map_err(|Lost| ReadError::NotOwner { bucket })??;
+        if self.0.lease_holds() { Ok(found) } else { Err(ReadError::LeaseExpired) }
+    }
+}
+
+impl Context {
+    fn inflated_bytes_max(&self) -> usize {
+        usize::try_from(self.config.limits.inflated_bytes_max).unwrap_or(usize::MAX)
+    }
+
+    /// Lets `work` look at the records of a batch, which may have to be inflated: off the runtime's own threads.
+    async fn with_records<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        header: BatchHeader,
+        batch: Bytes,
+        work: impl FnOnce(&BatchHeader, Bytes, usize) -> T + Send + 'static,
+    ) -> Result<T, BlockingError> {
+        let inflated_max = self.inflated_bytes_max();
+        // What it inflates to is not known before; the header's count of records bounds only their number. So a compressed batch takes
+        // the whole budget, and one that is not takes what it is.
+        let compressed = header.attributes.codec() != Codec::None;
+        let bytes = if compressed { self.inflating.total_bytes() } else { batch.len() as u64 };
+        let permit = self.inflating.take(bytes).await;
+        let work = move || {
+            let _permit = permit;
+            work(&header, batch, inflated_max)
+        };
+        self.service.blocking(name, work).await
+    }
 }
 
 /// One bucket as a search sees it.
@@ -163,21 +225,11 @@ impl Batches for InBucket<'_> {
         self.source.ask(shard, locate).await.map_err(|Lost| ReadError::NotOwner { bucket })?
     }
 
-    /// The batch may have to be inflated: off the runtime's own threads.
     async fn look(&self, header: BatchHeader, batch: Bytes, look: Look) -> Option<RecordTime> {
-        let Context { config, inflating, service, .. } = &*self.source.0;
-        let inflated_max = usize::try_from(config.limits.inflated_bytes_max).unwrap_or(usize::MAX);
-        // What it inflates to is not known before; the header's count of records bounds only their number. So a compressed batch takes
-        // the whole budget, and one that is not takes what it is.
-        let compressed = header.attributes.codec() != Codec::None;
-        let bytes = if compressed { inflating.total_bytes() } else { batch.len() as u64 };
-        let permit = inflating.take(bytes).await;
-        let search = move || {
-            let _permit = permit;
-            by_time::find(&header, batch, look, inflated_max)
-        };
+        let search =
+            move |header: &BatchHeader, batch, inflated_max| by_time::find(header, batch, look, inflated_max);
         let bucket = self.bucket;
-        match service.blocking("search-batch", search).await {
+        match self.source.0.with_records("search-batch", header, batch, search).await {
             Ok(Ok(record)) => record,
             // The producer lied about what it compressed; its batch has no record that anybody could read. Whoever searches again and again
             // must not fill the log with it.

@@ -11,7 +11,7 @@ use mink_rt::{Instant, Runtime, SimClock, SimConfig, SimProcess, SimWorld, simul
 use mink_sql::{CommandLog, Database, Home, Metadata, MetadataConfig, SqliteLog};
 use mink_types::{
     BucketId, ClusterName, DatabaseName, Incarnation, Limits, NodeId, ObjectKey, Offset, TableId,
-    TableOptions, TablePath,
+    TableOptions, TablePath, TimestampType,
 };
 use s3stream::WalConfig;
 use std::collections::BTreeSet;
@@ -139,6 +139,11 @@ impl Site {
 
     /// A process of `node` that registers and dies before it does anything else.
     pub(crate) async fn stillborn(&self, node: u32) -> Incarnation {
+        self.stillborn_of(node, FEATURE_LEVEL_MAX).await
+    }
+
+    /// The same of a version that knows the log up to a feature level.
+    pub(crate) async fn stillborn_of(&self, node: u32, feature_level_max: u32) -> Incarnation {
         let process = self.world.process(SimClock::default());
         let metadata = self.metadata(&process.runtime(), &self.log).await.expect("opens");
         let registration = Registration {
@@ -148,7 +153,7 @@ impl Site {
             wal_storage: self.store.address(),
             listeners: Vec::new(),
             version: "test".into(),
-            feature_level_max: FEATURE_LEVEL_MAX,
+            feature_level_max,
         };
         let registered = metadata.submit(Command::Register(registration)).await.expect("answered");
         process.kill();
@@ -225,7 +230,9 @@ impl Machine {
         let batch = batch.build(Codec::None, None).expect("small");
         let header = BatchHeader::parse(&batch).expect("a batch");
         let permit = BytePermits::new(1 << 20).take(batch.len() as u64).await;
-        let ticket = self.node.source().append(bucket, header, batch, permit).await.expect("handed over");
+        let timestamps = TimestampType::CreateTime;
+        let handed = self.node.source().append(bucket, header, batch, timestamps, permit).await;
+        let ticket = handed.expect("handed over");
         ticket.durable().await.expect("durable").base_offset
     }
 

@@ -16,7 +16,8 @@ mod reply;
 pub use error::{AppendError, ReadError};
 pub use lane::{Closed, Full, Receiver, Reserved, Sender, lane};
 pub use message::{
-    Append, EpochEnd, Located, Position, Read, ReadAnswer, Reads, ReadsAnswer, Request, Watch, WatchedOffset,
+    Append, EpochEnd, Located, Position, ProducerState, Read, ReadAnswer, Reads, ReadsAnswer, Request, Watch,
+    WatchedOffset,
 };
 pub use permits::{BytePermit, BytePermits};
 pub use place::{ShardIndex, shard_of};

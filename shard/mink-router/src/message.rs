@@ -4,7 +4,9 @@
 use crate::{AppendReply, ReadError, ReplyTo};
 use bytes::Bytes;
 use mink_record::kafka::BatchHeader;
-use mink_types::{BucketEpoch, BucketId, Offset, Timestamp};
+use mink_types::{
+    BucketEpoch, BucketId, CommitTime, Offset, ProducerEpoch, ProducerId, Sequence, Timestamp, TimestampType,
+};
 
 /// One batch for one bucket. It was checked against its CRC and the rules for a batch before it was sent.
 #[derive(Debug)]
@@ -13,6 +15,8 @@ pub struct Append {
     pub header: BatchHeader,
     /// The batch as the client sent it: a slice of its frame. The shard copies it once, into its own memory.
     pub batch: Bytes,
+    /// Whether the records keep the producer's times, or all get the commit time: once, when the batch gets its offset.
+    pub timestamps: TimestampType,
     pub reply: AppendReply,
 }
 
@@ -34,6 +38,24 @@ pub enum Request {
         leader_epoch: Option<i32>,
         reply: ReplyTo<Result<Option<EpochEnd>, ReadError>>,
     },
+    /// Asks for idempotent producers by id, from `from` on: `most` at a time.
+    Producers {
+        bucket: BucketId,
+        from: ProducerId,
+        most: usize,
+        reply: ReplyTo<Result<Vec<ProducerState>, ReadError>>,
+    },
+}
+
+/// An idempotent producer by the last of its batches that readers see.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ProducerState {
+    pub producer: ProducerId,
+    pub epoch: ProducerEpoch,
+    /// Sequence of its last record.
+    pub last_sequence: Sequence,
+    /// When that was taken into the log.
+    pub last_commit_time: CommitTime,
 }
 
 /// The largest epoch that wrote and is not above the one asked for, and the offset behind its last record that readers see.

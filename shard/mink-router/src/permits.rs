@@ -20,19 +20,43 @@ pub struct BytePermits {
     waiting: Arc<AtomicUsize>,
 }
 
-/// Bytes held; given back when dropped.
-#[derive(Debug)]
-pub struct BytePermit(Option<OwnedSemaphorePermit>);
+/// Bytes held, of one budget or of two; given back when dropped.
+#[derive(Debug, Default)]
+pub struct BytePermit([Option<OwnedSemaphorePermit>; 2]);
 
 impl BytePermit {
     /// Splits off the part that stands for `bytes`, or what is left of it: a request's batches part ways.
     #[must_use]
     pub fn split(&mut self, bytes: u64) -> BytePermit {
-        let units = usize::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(usize::MAX);
-        BytePermit(self.0.as_mut().and_then(|permit| {
-            let units = units.min(permit.num_permits());
-            permit.split(units)
+        let mut units = usize::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(usize::MAX);
+        BytePermit(self.0.each_mut().map(|part| {
+            let part = part.as_mut()?;
+            let taken = units.min(part.num_permits());
+            units -= taken;
+            part.split(taken)
         }))
+    }
+
+    /// Adds what another permit holds. What is of a third budget is given back.
+    pub fn join(&mut self, other: BytePermit) {
+        for part in other.0.into_iter().flatten() {
+            let own = |held: &Option<OwnedSemaphorePermit>| {
+                held.as_ref().is_some_and(|held| Arc::ptr_eq(held.semaphore(), part.semaphore()))
+            };
+            match self.0.iter().position(own).or_else(|| self.0.iter().position(Option::is_none)) {
+                Some(at) => match self.0.get_mut(at) {
+                    Some(Some(held)) => held.merge(part),
+                    Some(none) => *none = Some(part),
+                    None => {}
+                },
+                None => debug_assert!(false, "a permit of a third budget"),
+            }
+        }
+    }
+
+    /// Bytes that it stands for, in whole units.
+    pub fn bytes(&self) -> u64 {
+        self.0.iter().flatten().map(|part| part.num_permits() as u64 * UNIT_BYTES).sum()
     }
 }
 
@@ -49,11 +73,18 @@ impl BytePermits {
         let units = u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX).clamp(1, self.units);
         let semaphore = Arc::clone(&self.semaphore);
         if let Ok(permit) = Arc::clone(&semaphore).try_acquire_many_owned(units) {
-            return BytePermit(Some(permit));
+            return BytePermit([Some(permit), None]);
         }
         let _waits = Waits::new(&self.waiting);
         // The semaphore is never closed; were it, an unbounded permit would be wrong, and none is what it says.
-        BytePermit(semaphore.acquire_many_owned(units).await.ok())
+        BytePermit([semaphore.acquire_many_owned(units).await.ok(), None])
+    }
+
+    /// Takes `bytes` if they are free and nobody waits for them.
+    pub fn try_take(&self, bytes: u64) -> Option<BytePermit> {
+        let units = u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX).clamp(1, self.units);
+        let permit = Arc::clone(&self.semaphore).try_acquire_many_owned(units).ok()?;
+        Some(BytePermit([Some(permit), None]))
     }
 
     /// Whether somebody waits for bytes.
@@ -120,6 +151,24 @@ mod tests {
         assert_eq!(permits.free_bytes(), 9 * UNIT_BYTES);
         drop(rest);
         assert_eq!(permits.free_bytes(), 10 * UNIT_BYTES);
+    }
+
+    #[test]
+    fn i20_a_permit_of_two_budgets_gives_back_to_each_what_it_took() {
+        let (first, second) = (BytePermits::new(10 * UNIT_BYTES), BytePermits::new(10 * UNIT_BYTES));
+        let take = |permits: &BytePermits, units: u64| permits.try_take(units * UNIT_BYTES).expect("room");
+        let mut held = BytePermit::default();
+        for more in [take(&first, 2), take(&second, 3), take(&first, 1)] {
+            held.join(more);
+        }
+        assert_eq!(held.bytes(), 6 * UNIT_BYTES);
+        let part = held.split(4 * UNIT_BYTES);
+        assert_eq!((part.bytes(), held.bytes()), (4 * UNIT_BYTES, 2 * UNIT_BYTES));
+        drop(held);
+        assert_eq!((first.free_bytes(), second.free_bytes()), (7 * UNIT_BYTES, 9 * UNIT_BYTES));
+        drop(part);
+        assert_eq!((first.free_bytes(), second.free_bytes()), (10 * UNIT_BYTES, 10 * UNIT_BYTES));
+        assert!(first.try_take(11 * UNIT_BYTES).is_some_and(|all| all.bytes() == 10 * UNIT_BYTES));
     }
 
     #[test]

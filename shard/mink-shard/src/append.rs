@@ -12,7 +12,7 @@ use bytes::Bytes;
 use mink_log::{AppendStep, Stamp};
 use mink_record::kafka::{BatchHeader, HEADER_BYTES};
 use mink_router::{Append, AppendError, AppendReply, Appended};
-use mink_types::{BucketId, CommitTime, Offset, Timestamp};
+use mink_types::{BucketId, CommitTime, Offset, Timestamp, TimestampType};
 use s3stream::{Entry, EntryKind, ProducerStamp};
 use std::time::Duration;
 
@@ -37,6 +37,7 @@ struct Ordered {
     base_offset: Offset,
     end: Offset,
     commit_time: CommitTime,
+    timestamps: TimestampType,
     stamp: Option<Stamp>,
 }
 
@@ -57,7 +58,7 @@ impl Shard {
     }
 
     pub(crate) fn append(&mut self, append: Append, now: CommitTime) {
-        let Append { bucket: id, header, batch, reply } = append;
+        let Append { bucket: id, header, batch, timestamps, reply } = append;
         if batch.len() < HEADER_BYTES || batch.len() != header.total_bytes() {
             // A fault of ours, not of the client: nothing true can be answered, so the connection closes.
             tracing::error!(bucket = %id, bytes = batch.len(), "append whose header is not that of its batch");
@@ -79,7 +80,7 @@ impl Shard {
             Err(_) if !leased => self.refuse(reply, AppendError::NotOwner { bucket: id }),
             Err(refused) => self.refuse(reply, append_error(id, refused)),
             Ok(AppendStep::Ordered { base_offset, end, commit_time, stamp }) => {
-                let ordered = Ordered { base_offset, end, commit_time, stamp };
+                let ordered = Ordered { base_offset, end, commit_time, timestamps, stamp };
                 self.store(id, &header, &batch, &ordered, reply);
             }
             Ok(AppendStep::DuplicateDurable { base_offset, commit_time }) => {
@@ -95,7 +96,8 @@ impl Shard {
             Ok(AppendStep::DuplicateInFlight { base_offset, end, commit_time }) => {
                 self.stats.duplicates += 1;
                 let reply = reply.ordered(base_offset);
-                bucket.wait(Pending { base_offset, end, commit_time, ordered_at, duplicate: true, reply });
+                let pending = Pending { base_offset, end, commit_time, ordered_at, duplicate: true, reply };
+                bucket.flow().wait(pending);
             }
         }
     }
@@ -114,20 +116,24 @@ impl Shard {
         ordered: &Ordered,
         reply: AppendReply,
     ) {
-        let Ordered { base_offset, end, commit_time, stamp } = *ordered;
+        let Ordered { base_offset, end, commit_time, timestamps, stamp } = *ordered;
         let Some(bucket) = self.buckets.get_mut(&id) else {
             return;
         };
         let epoch = bucket.tablet.epoch();
-        let (bytes, chunk) = match self.arena.place(batch, base_offset, epoch) {
+        // Commit times never go back within a bucket, and are remembered with its producers: a repeat is told the same one.
+        let append_time = (timestamps == TimestampType::LogAppendTime).then_some(Timestamp(commit_time.0));
+        let (bytes, chunk) = match self.arena.place(batch, base_offset, epoch, append_time) {
             Ok(placed) => placed,
             // The length was looked at before. Going on would leave a hole in the log (I2): the process ends instead.
             Err(error) => panic!("I2: {id}: the batch at {base_offset} cannot be stored: {error}"),
         };
         bucket.touched = self.turn_began;
-        let max_timestamp = Timestamp(header.max_timestamp);
-        bucket.tail.push(TailBatch { base: base_offset, end, max_timestamp, chunk, bytes: bytes.clone() });
-        bucket.wait(Pending {
+        let max_timestamp = append_time.unwrap_or(Timestamp(header.max_timestamp));
+        let opening = bucket.opening;
+        let flow = bucket.flow();
+        flow.tail.push(TailBatch { base: base_offset, end, max_timestamp, chunk, bytes: bytes.clone() });
+        flow.wait(Pending {
             base_offset,
             end,
             commit_time,
@@ -135,17 +141,17 @@ impl Shard {
             duplicate: false,
             reply: reply.ordered(base_offset),
         });
-        self.aging.push_back(Aging { bucket: id, opening: bucket.opening, end });
-        match bucket.noted {
+        self.aging.push_back(Aging { bucket: id, opening, end });
+        match flow.noted {
             Some((number, at)) if number == self.chunk.number => {
                 if let Some(mark) = self.chunk.marks.get_mut(at) {
                     mark.end = end;
                 }
             }
             _ => {
-                bucket.noted = Some((self.chunk.number, self.chunk.marks.len()));
+                flow.noted = Some((self.chunk.number, self.chunk.marks.len()));
                 self.uncommitted.insert(id);
-                self.chunk.marks.push(Mark { bucket: id, opening: bucket.opening, end });
+                self.chunk.marks.push(Mark { bucket: id, opening, end });
             }
         }
         self.stats.appended_batches += 1;

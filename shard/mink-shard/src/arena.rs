@@ -3,12 +3,12 @@
 //! Lives on: one per core.
 //! Owns: chunks of 1 MiB that many batches share, and chunks of their own for large batches.
 //! Invariants: I20: memory is counted by what is really held: a chunk counts whole until its last batch has left the tail and no
-//! reader or WAL holds a slice of it; each new chunk lets go of what others have let go of meanwhile. Base offset and leader epoch
-//! are written before anyone else can see the bytes.
+//! reader or WAL holds a slice of it; each new chunk lets go of what others have let go of meanwhile. Base offset, leader epoch
+//! and time of appending are written before anyone else can see the bytes.
 use bytes::{Bytes, BytesMut};
 use mink_record::RecordError;
-use mink_record::kafka::set_offset_and_epoch;
-use mink_types::{BucketEpoch, Offset};
+use mink_record::kafka::{set_append_time, set_offset_and_epoch};
+use mink_types::{BucketEpoch, Offset, Timestamp};
 use std::collections::VecDeque;
 
 /// Bytes of a chunk that many batches share.
@@ -48,12 +48,13 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    /// Copies a batch in, as the log has it at `base_offset`.
+    /// Copies a batch in, as the log has it at `base_offset`; all its records get the time of appending, if one is given.
     pub(crate) fn place(
         &mut self,
         batch: &[u8],
         base_offset: Offset,
         epoch: BucketEpoch,
+        append_time: Option<Timestamp>,
     ) -> Result<(Bytes, ChunkId), RecordError> {
         self.copied_bytes += batch.len() as u64;
         let (mut copy, id) = if batch.len() > SHARED_BYTES_MAX {
@@ -66,6 +67,9 @@ impl Arena {
             (self.open.split(), id)
         };
         set_offset_and_epoch(&mut copy, base_offset.kafka(), epoch.leader_epoch())?;
+        if let Some(time) = append_time {
+            set_append_time(&mut copy, time.0)?;
+        }
         let bytes = copy.freeze();
         if let Some(chunk) = self.chunk(id) {
             chunk.live += 1;
@@ -174,14 +178,14 @@ mod tests {
     use super::*;
 
     fn place(arena: &mut Arena, bytes: usize) -> (Bytes, ChunkId) {
-        arena.place(&vec![7; bytes], Offset(0x0102), BucketEpoch(5)).expect("long enough")
+        arena.place(&vec![7; bytes], Offset(0x0102), BucketEpoch(5), None).expect("long enough")
     }
 
     #[test]
     fn the_copy_has_its_offset_and_epoch_and_the_frame_is_left_alone() {
         let mut arena = Arena::default();
         let frame = vec![9_u8; 100];
-        let (bytes, _) = arena.place(&frame, Offset(0x0102), BucketEpoch(5)).expect("long enough");
+        let (bytes, _) = arena.place(&frame, Offset(0x0102), BucketEpoch(5), None).expect("long enough");
         assert_eq!(&bytes[..8], &[0, 0, 0, 0, 0, 0, 1, 2]);
         assert_eq!(&bytes[12..16], &[0, 0, 0, 5]);
         assert_eq!(&bytes[16..], &frame[16..]);

@@ -37,7 +37,7 @@ impl Shard {
             Control::Release { bucket: id, reply } => match self.buckets.get_mut(&id) {
                 Some(bucket) => {
                     bucket.draining = true;
-                    bucket.release.push(reply);
+                    bucket.flow().release.push(reply);
                     bucket.answer_release();
                 }
                 None => reply.send(Err(ReleaseError::NotOpen { bucket: id })),
@@ -73,7 +73,7 @@ impl Shard {
         let tablet = Tablet::recover(recovered, self.limits(options))
             .map_err(|error| OpenError::Recover { bucket: id, error })?;
         self.openings += 1;
-        self.buckets.insert(id, Box::new(Bucket::new(Opening(self.openings), tablet)));
+        self.buckets.insert(id, Bucket::new(Opening(self.openings), tablet));
         Ok(())
     }
 
@@ -92,8 +92,8 @@ impl Shard {
         bucket.committed = bucket.committed.max(start.min(bucket.tablet.high_watermark()));
         bucket.tablet.start_at(start);
         let start = bucket.tablet.log_start();
-        while bucket.tail.first_end().is_some_and(|end| end <= start) {
-            let Some(batch) = bucket.tail.pop() else { break };
+        while bucket.tail().first_end().is_some_and(|end| end <= start) {
+            let Some(batch) = bucket.pop() else { break };
             self.arena.release(batch.chunk);
             self.left_early += 1;
         }
@@ -110,20 +110,18 @@ impl Shard {
         let buckets = &self.buckets;
         self.aging.retain(|place| {
             let bucket = buckets.get(&place.bucket).filter(|bucket| bucket.opening == place.opening);
-            bucket.is_some_and(|bucket| bucket.tail.start() < place.end)
+            bucket.is_some_and(|bucket| bucket.tail_start() < place.end)
         });
     }
 
     fn close(&mut self, id: BucketId) {
         self.uncommitted.remove(&id);
-        if let Some(mut bucket) = self.buckets.remove(&id) {
-            while let Some(batch) = bucket.tail.pop() {
+        if let Some(mut bucket) = self.buckets.swap_remove(&id) {
+            while let Some(batch) = bucket.pop() {
                 self.arena.release(batch.chunk);
                 self.left_early += 1;
             }
-            for reply in bucket.release.drain(..) {
-                reply.send(Err(ReleaseError::NotOpen { bucket: id }));
-            }
+            bucket.refuse_release(ReleaseError::NotOpen { bucket: id });
         }
         self.forget_places();
         // After the removal: whoever is woken asks again and must find it gone.
@@ -136,7 +134,8 @@ impl Shard {
             self.fenced = true;
             tracing::warn!(shard = %self.config.index, buckets = self.buckets.len(), "fenced, buckets dropped");
         }
-        let open: Vec<BucketId> = self.buckets.keys().copied().collect();
+        // The last one first: none need move into the place of another.
+        let open: Vec<BucketId> = self.buckets.keys().rev().copied().collect();
         for id in open {
             self.close(id);
         }
@@ -187,14 +186,14 @@ impl Shard {
         let bucket = self.buckets.get_mut(&oldest.bucket);
         if let Some(bucket) = bucket.filter(|bucket| bucket.opening == oldest.opening) {
             // What retention forgot has left the tail before its turn.
-            let there = bucket.tail.start() < oldest.end;
+            let there = bucket.tail_start() < oldest.end;
             let fits = self.arena.held_bytes() <= self.config.tail_bytes;
             // A view can overtake the word that a chunk is durable, since it comes by another lane.
             let committed = bucket.committed.min(bucket.tablet.high_watermark());
             if there && (fits || committed < oldest.end) {
                 return false;
             }
-            if there && let Some(batch) = bucket.tail.pop() {
+            if there && let Some(batch) = bucket.pop() {
                 self.arena.release(batch.chunk);
             }
         }

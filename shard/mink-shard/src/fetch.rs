@@ -88,8 +88,8 @@ impl Shard {
             }
         };
         let bytes_max = u64::from(read.bytes_max).min(left.bytes);
-        let tail = self.buckets.get(&read.bucket).map(|bucket| &bucket.tail);
-        let Some(tail) = tail.filter(|tail| tail.start() <= read.from) else {
+        let bucket = self.buckets.get(&read.bucket);
+        let Some(bucket) = bucket.filter(|bucket| bucket.tail_start() <= read.from) else {
             if bytes_max == 0 && !left.nothing_yet {
                 return Slot::Answered(self.answer(&read, Vec::new(), Some(opening)));
             }
@@ -101,7 +101,7 @@ impl Shard {
                 object: None,
             });
         };
-        let batches = tail.slice(read.from, until, bytes_max, left.nothing_yet);
+        let batches = bucket.tail().slice(read.from, until, bytes_max, left.nothing_yet);
         let bytes: u64 = batches.iter().map(|batch| batch.len() as u64).sum();
         self.stats.reads_tail += 1;
         self.stats.read_bytes_tail += bytes;

@@ -22,6 +22,7 @@ mod latency;
 mod locate;
 mod message;
 mod objects;
+mod producers;
 mod pump;
 mod recover;
 mod rest;

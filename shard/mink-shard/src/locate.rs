@@ -54,8 +54,8 @@ impl Shard {
             }
             Position::AtOrAfter { time, from } => self.search(asked, time, from.max(log_start), false),
             Position::MaxTimestamp => {
-                let in_tail = bucket.tail.max_timestamp(log_start, bucket.tablet.high_watermark());
-                let tail_start = bucket.tail.start();
+                let in_tail = bucket.tail().max_timestamp(log_start, bucket.tablet.high_watermark());
+                let tail_start = bucket.tail_start();
                 let ranges = self.all_object_ranges(asked.bucket, log_start);
                 let in_objects = ranges
                     .take_while(|(range, _)| range.range.start < tail_start)
@@ -77,7 +77,7 @@ impl Shard {
             Ok(bucket) => bucket,
             Err(error) => return asked.reply.send(Err(error)),
         };
-        let (opening, tail_start) = (bucket.opening, bucket.tail.start());
+        let (opening, tail_start) = (bucket.opening, bucket.tail_start());
         let objects: Vec<ObjectRange> = self
             .all_object_ranges(asked.bucket, from)
             .map(|(range, _)| range)
@@ -112,7 +112,7 @@ impl Shard {
         from: Offset,
     ) -> Result<Located, ReadError> {
         let bucket = self.readable(asked.bucket, asked.leader_epoch)?;
-        let found = bucket.tail.first_at_or_after(at_or_after, from, bucket.tablet.high_watermark());
+        let found = bucket.tail().first_at_or_after(at_or_after, from, bucket.tablet.high_watermark());
         Ok(located(bucket, found.map(|batch| batch.bytes.clone())))
     }
 

@@ -222,6 +222,9 @@ impl Shard {
             Request::EpochEnd { bucket, epoch, leader_epoch, reply } => {
                 reply.send(self.epoch_end(bucket, epoch, leader_epoch));
             }
+            Request::Producers { bucket, from, most, reply } => {
+                reply.send(self.producers(bucket, from, most));
+            }
         }
     }
 }

@@ -30,7 +30,7 @@ impl Shard {
         let now = self.core.now();
         if let Some(bucket) = self.buckets.get_mut(&id) {
             bucket.touched = now;
-            if !bucket.resting && bucket.tail.len() > 0 && !self.uncommitted.contains(&id) {
+            if !bucket.resting && bucket.tail().len() > 0 && !self.uncommitted.contains(&id) {
                 self.may_rest(id);
             }
         }
@@ -64,19 +64,13 @@ impl Shard {
                 self.resting.push_back(Resting { at: rests_at, ..first });
                 continue;
             }
-            while bucket
-                .tail
-                .first_end()
-                .is_some_and(|end| end <= bucket.committed.min(bucket.tablet.high_watermark()))
-            {
-                let Some(batch) = bucket.tail.pop() else { break };
+            let committed = bucket.committed.min(bucket.tablet.high_watermark());
+            while bucket.tail().first_end().is_some_and(|end| end <= committed) {
+                let Some(batch) = bucket.pop() else { break };
                 self.arena.release(batch.chunk);
                 self.left_early += 1;
             }
-            bucket.tail.shrink();
-            if bucket.pending.is_empty() {
-                bucket.pending = VecDeque::new();
-            }
+            bucket.rest();
         }
         if self.resting.is_empty() && self.uncommitted.is_empty() {
             self.arena.rest();
@@ -85,6 +79,9 @@ impl Shard {
         self.forget_places();
         for_its_size(&mut self.resting);
         for_its_size(&mut self.aging);
+        if self.buckets.capacity() > LOOKED_AT_MAX && self.buckets.len() < self.buckets.capacity() / 4 {
+            self.buckets.shrink_to(self.buckets.len() * 2);
+        }
     }
 }
 

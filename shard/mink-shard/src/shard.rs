@@ -16,6 +16,7 @@ use crate::{
 };
 use bytes::Bytes;
 use futures::stream::{self, StreamExt as _};
+use indexmap::IndexMap;
 use mink_log::CommitClock;
 use mink_router::{AppendError, ReadError, Reserved, Sender};
 use mink_rt::{Core, Instant, Service, mutant};
@@ -98,8 +99,8 @@ pub(crate) struct Shard {
     /// This process was fenced: nothing is open and nothing opens.
     pub(crate) fenced: bool,
 
-    /// Boxed: the map's nodes have free places.
-    pub(crate) buckets: BTreeMap<BucketId, Box<Bucket>>,
+    /// Side by side: a block for each, made in the midst of other things, would share its pages with what comes and goes.
+    pub(crate) buckets: IndexMap<BucketId, Bucket>,
     pub(crate) openings: u64,
     /// Buckets whose log goes beyond what the view has as committed.
     pub(crate) uncommitted: BTreeSet<BucketId>,
@@ -155,7 +156,7 @@ impl Shard {
             view: None,
             lease_until: Instant::ZERO,
             fenced: false,
-            buckets: BTreeMap::new(),
+            buckets: IndexMap::new(),
             openings: 0,
             uncommitted: BTreeSet::new(),
             arena: Arena::default(),
@@ -216,7 +217,7 @@ impl Shard {
         if let Some(known) = view.and_then(|view| view.state.bucket(&id)) {
             bucket.tablet.start_at(known.start);
         }
-        Ok(&**bucket)
+        Ok(bucket)
     }
 
     /// Where the committed batches of a bucket lie from `from` on: up to `bytes_max` bytes of them, and what comes next, which
@@ -337,7 +338,9 @@ impl Shard {
             high_watermark: open.tablet.high_watermark(),
             end: open.tablet.next_offset(),
         });
-        levels.collect()
+        let mut levels: Vec<BucketLevel> = levels.collect();
+        levels.sort_unstable_by_key(|level| level.bucket);
+        levels
     }
 
     /// Counts a failed read of an object and logs the 1st, 2nd, 4th, 8th of its kind: readers of a damaged range come again for ever.
@@ -362,13 +365,13 @@ impl Shard {
         ShardStats {
             buckets: self.buckets.len() as u64,
             producers: self.buckets.values().map(|bucket| bucket.tablet.producers() as u64).sum(),
-            tail_batches: self.buckets.values().map(|bucket| bucket.tail.len() as u64).sum(),
+            tail_batches: self.buckets.values().map(|bucket| bucket.tail().len() as u64).sum(),
             tail_places: self.aging.len() as u64,
             copied_bytes: self.arena.copied_bytes(),
             tail_bytes: self.arena.tail_bytes(),
             arena_bytes: self.arena.held_bytes(),
             chunks_in_flight: self.flights.len() as u64,
-            appends_in_flight: self.buckets.values().map(|bucket| bucket.pending.len() as u64).sum(),
+            appends_in_flight: self.buckets.values().map(|bucket| bucket.pending() as u64).sum(),
             watchers: self.waiters.len() as u64,
             object_reads_in_flight: (self.fetches.len() + self.searches.len()) as u64,
             fenced: self.fenced,

@@ -2,7 +2,7 @@
 //!
 //! Lives on: one per bucket, on its core.
 //! Owns: references into the arena.
-//! Invariants: I2: batches follow each other without a gap up to the appended end; the caller says how far a reader may see.
+//! Invariants: I2: batches follow each other without a gap, the last one to the appended end; the caller says how far a reader may see.
 use crate::arena::ChunkId;
 use bytes::Bytes;
 use mink_types::{Offset, Timestamp};
@@ -22,18 +22,17 @@ pub(crate) struct TailBatch {
 #[derive(Debug)]
 pub(crate) struct Tail {
     batches: VecDeque<TailBatch>,
-    end: Offset,
 }
 
 impl Tail {
-    /// An empty tail of a log that ends at `end`.
-    pub(crate) fn new(end: Offset) -> Tail {
-        Tail { batches: VecDeque::new(), end }
+    /// An empty one.
+    pub(crate) const fn new() -> Tail {
+        Tail { batches: VecDeque::new() }
     }
 
-    /// The first offset that is in memory; the appended end if none is.
-    pub(crate) fn start(&self) -> Offset {
-        self.batches.front().map_or(self.end, |batch| batch.base)
+    /// The first offset that is in memory, if one is.
+    pub(crate) fn start(&self) -> Option<Offset> {
+        self.batches.front().map(|batch| batch.base)
     }
 
     /// Where the oldest batch ends, if there is one.
@@ -42,8 +41,8 @@ impl Tail {
     }
 
     pub(crate) fn push(&mut self, batch: TailBatch) {
-        debug_assert!(batch.base == self.end && batch.end > batch.base, "I2: {batch:?} behind {}", self.end);
-        self.end = batch.end;
+        let follows = self.batches.back().is_none_or(|last| last.end == batch.base);
+        debug_assert!(follows && batch.end > batch.base, "I2: {batch:?} behind {:?}", self.batches.back());
         self.batches.push_back(batch);
     }
 
@@ -114,10 +113,10 @@ mod tests {
     /// Batches of ten offsets and 100 bytes each, from offset 20.
     fn tail(times: &[i64]) -> Tail {
         let mut arena = Arena::default();
-        let mut tail = Tail::new(Offset(20));
+        let mut tail = Tail::new();
         for (n, time) in (0_u64..).zip(times) {
             let base = Offset(20 + 10 * n);
-            let (bytes, chunk) = arena.place(&[0; 100], base, BucketEpoch(1)).expect("long enough");
+            let (bytes, chunk) = arena.place(&[0; 100], base, BucketEpoch(1), None).expect("long enough");
             tail.push(TailBatch { base, end: base.plus(10), max_timestamp: Timestamp(*time), chunk, bytes });
         }
         tail

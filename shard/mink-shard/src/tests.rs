@@ -1,5 +1,6 @@
 //! A shard on the simulator: each test runs under several seeds, with a WAL and objects that the test holds in its hands, and
 //! at last with the real ones.
+mod append_times;
 mod appends;
 mod ends;
 mod epoch_ends;
@@ -7,6 +8,7 @@ mod epoll;
 mod held;
 mod locates;
 mod metadata;
+mod producers;
 mod random;
 mod reads;
 mod rests;

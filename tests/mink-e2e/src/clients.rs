@@ -78,6 +78,52 @@ async fn kafkajs_produces_and_confluent_kafka_reads_back() {
     round_trips("kafkajs", &["none", "gzip", "snappy"], "none").await;
 }
 
+/// Records that a short run brings through a group.
+const GROUP_SAMPLE: usize = 2_000;
+const GROUP_RECORDS: usize = 20_000;
+
+/// Round trips of clients that read through a group: each record once, where its ack said, and the group's commits are where it read to. The
+/// producer is idempotent. The short form tries `codec` alone.
+async fn through_a_group(name: &str, codec: &str) {
+    if skip::available(name, client::install(name).await).is_none() {
+        return;
+    }
+    let folder = Folder::new();
+    let mut node = setup::node(&folder).start().await.unwrap();
+    let kafka = node.kafka().to_owned();
+    let count = if setup::is_long() { GROUP_RECORDS } else { GROUP_SAMPLE }.to_string();
+    for codec in ALL.iter().filter(|each| setup::is_long() || **each == codec) {
+        let topic = format!("{name}-{codec}");
+        let mut args = vec!["roundtrip", "--bootstrap", &kafka, "--topic", &topic, "--partitions", "4"];
+        args.extend(["--codec", codec, "--count", &count, "--timeout", "120", "--idempotent"]);
+        let summary = client::run(name, &args, RUN_WITHIN).await.unwrap();
+        println!("{summary}");
+        assert_eq!((summary["records"].to_string(), &summary["partitions"]), (count.clone(), &4.into()));
+    }
+    if setup::is_long() {
+        cold_start(name, &kafka).await;
+    }
+    node.stop(RUN_WITHIN).await.unwrap();
+}
+
+#[tokio::test]
+#[ignore = "its client comes by Maven or as a Go module: by hand, with --ignored"]
+async fn java_clients_of_3_9_read_through_a_group_what_they_wrote() {
+    through_a_group("java_3_9", "lz4").await;
+}
+
+#[tokio::test]
+#[ignore = "its client comes by Maven or as a Go module: by hand, with --ignored"]
+async fn java_clients_of_4_4_read_through_a_group_what_they_wrote() {
+    through_a_group("java_4_4", "zstd").await;
+}
+
+#[tokio::test]
+#[ignore = "its client comes by Maven or as a Go module: by hand, with --ignored"]
+async fn franz_go_reads_through_a_group_what_it_wrote() {
+    through_a_group("franz_go", "snappy").await;
+}
+
 /// I2: one record per offset, whoever reads it.
 #[tokio::test]
 async fn each_client_reads_what_another_wrote() {

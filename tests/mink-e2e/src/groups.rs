@@ -84,7 +84,9 @@ async fn shares_and_goes_on(name: &'static str) {
     assert_eq!(read, produced, "a group that ended in order reads nothing again");
     team.leave(STOP_WITHIN).await;
 
-    let reset = ["reset-offsets", &team.group, "--topic", &team.topic, "--to", "0", "--output", "json"];
+    // By its table, as `mink read` names it.
+    let table = format!("kafka.{}", team.topic);
+    let reset = ["reset-offsets", &team.group, "--topic", &table, "--to", "0", "--output", "json"];
     let (code, rows, complaint) = mink(&kafka, &[&reset[..], &["--dry-run"]].concat()).await;
     assert_eq!((code, rows.lines().count()), (Some(0), 4), "{complaint}");
     until_described(&kafka, &team.group, STOP_WITHIN, Team::lag_0(PARTITIONS)).await;

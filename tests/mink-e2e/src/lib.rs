@@ -52,7 +52,11 @@ mod lost_rows;
 #[cfg(test)]
 mod memory;
 #[cfg(test)]
+mod nasty_names;
+#[cfg(test)]
 mod offsets;
+#[cfg(test)]
+mod open_files;
 #[cfg(test)]
 mod pauses;
 #[cfg(test)]
@@ -65,6 +69,8 @@ mod restart;
 mod retention;
 #[cfg(test)]
 mod setup;
+#[cfg(test)]
+mod shares;
 #[cfg(test)]
 mod snapshots;
 #[cfg(test)]
@@ -79,5 +85,7 @@ mod store_memory;
 mod store_outage;
 #[cfg(test)]
 mod takeover;
+#[cfg(test)]
+mod topic_configs;
 #[cfg(test)]
 mod wire;

@@ -84,6 +84,43 @@ async fn k_9_k_7_a_repeat_of_the_last_five_gets_its_first_answer_over_a_restart_
 }
 
 #[tokio::test]
+async fn p_27_a_batch_whose_answer_was_lost_is_told_its_offset_while_known_and_refused_for_good_after() {
+    let folder = Folder::new();
+    let (mut node, mut wire, producer) = with_topic(&folder).await;
+    for number in 0..5 {
+        assert_eq!(send(&mut wire, producer, number, 1).await, (0, i64::try_from(number).unwrap()));
+    }
+    // Five in flight; the first of their answers never reaches the client.
+    let one = |number: usize| {
+        let stamp = ProducerStamp {
+            id: producer.0,
+            epoch: producer.1,
+            base_sequence: i32::try_from(number).unwrap(),
+        };
+        batch(values("r", number..number + 1), Some(stamp))
+    };
+    let mut sent = Vec::new();
+    for number in 5..10 {
+        sent.push(wire.send_produce(TOPIC, &[(0, one(number))]).await.unwrap());
+    }
+    let mut answers = Vec::new();
+    for sent in sent {
+        answers.push(wire.receive_produce(sent, SOON).await.unwrap()[0]);
+    }
+    assert!(answers.iter().all(|answer| answer.code == 0), "{answers:?}");
+    let mut again = Wire::connect(node.kafka()).await;
+    assert_eq!(send(&mut again, producer, 5, 1).await, (0, 5), "known: the offset that it has");
+    // One more is acked: now it is older than what is remembered.
+    assert_eq!(send(&mut again, producer, 10, 1).await, (0, 10));
+    let (code, _) = send(&mut again, producer, 5, 1).await;
+    let code = ErrorCode::from_code(code).expect("a code of Kafka's");
+    assert!(code != ErrorCode::None && !code.retriable(), "{code:?}: a client would try for ever");
+    assert_eq!(send(&mut again, producer, 11, 1).await, (0, 11), "the others go on");
+    assert_eq!(again.read_all(TOPIC, 0).await, values("r", 0..12), "each stored once");
+    node.stop(SOON).await.unwrap();
+}
+
+#[tokio::test]
 async fn k_10_a_log_that_never_held_a_record_begins_with_a_first_batch() {
     let folder = Folder::new();
     let (mut node, mut wire, producer) = with_topic(&folder).await;

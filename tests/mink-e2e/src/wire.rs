@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use mink_kafka_wire::messages::create_topics::{CreatableTopic, CreateTopicsRequest};
+use mink_kafka_wire::messages::create_topics::{CreatableTopic, CreatableTopicConfig, CreateTopicsRequest};
 use mink_kafka_wire::messages::delete_topics::DeleteTopicsRequest;
 use mink_kafka_wire::messages::fetch::{FetchPartition, FetchRequest, FetchTopic};
 use mink_kafka_wire::messages::init_producer_id::InitProducerIdRequest;
@@ -135,11 +135,21 @@ impl Wire {
     }
 
     pub(crate) async fn create_topic(&mut self, topic: &str, partitions: i32) {
+        self.create_topic_with(topic, partitions, &[]).await;
+    }
+
+    /// With a configuration of its own.
+    pub(crate) async fn create_topic_with(&mut self, topic: &str, partitions: i32, configs: &[(&str, &str)]) {
+        let config = |(name, value): &(&str, &str)| CreatableTopicConfig {
+            name: (*name).into(),
+            value: Some((*value).into()),
+        };
         let request = CreateTopicsRequest {
             topics: vec![CreatableTopic {
                 name: topic.into(),
                 num_partitions: partitions,
                 replication_factor: 1,
+                configs: configs.iter().map(config).collect(),
                 ..CreatableTopic::default()
             }],
             timeout_ms: 30_000,

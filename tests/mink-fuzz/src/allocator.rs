@@ -16,7 +16,7 @@ thread_local! {
 
 /// The system's allocator under a budget.
 #[derive(Debug)]
-pub(crate) struct Capped;
+pub struct Capped;
 
 fn grow(size: usize) -> bool {
     let held = HELD.get().saturating_add(size.try_into().unwrap_or(isize::MAX));

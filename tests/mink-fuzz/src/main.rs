@@ -2,25 +2,22 @@
 //!
 //! Lives on: a developer's machine and CI; one thread per process.
 //! Owns: nothing.
-//! Invariants: the same `--seed` gives the same inputs. It runs on the stable compiler: there is no feedback of coverage, so seeds and
-//! mutations that know about lengths and checksums take its place. A panic or an allocation beyond the budget ends it with the
-//! target's name; with `--keep FILE` the input that did it lies there.
+//! Invariants: the same `--seed` gives the same inputs. It needs the compiler alone: there is no feedback of coverage, so seeds and
+//! mutations that know about lengths and checksums take its place (`guided.rs` has that feedback). A panic or an allocation beyond the
+//! budget ends it with the target's name; with `--keep FILE` the input that did it lies there.
 
-mod allocator;
 mod mutate;
-mod seeds;
-mod targets;
 
 use clap::Parser;
+use mink_fuzz::{Capped, TARGETS, Target, seeds};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use targets::{TARGETS, Target};
 
 #[global_allocator]
-static ALLOCATOR: allocator::Capped = allocator::Capped;
+static ALLOCATOR: Capped = Capped;
 
 /// Longest input.
 const INPUT_BYTES_MAX: usize = 256 << 10;
@@ -47,6 +44,12 @@ struct Options {
     /// Tries the input of this file alone
     #[arg(long, value_name = "FILE")]
     replay: Option<PathBuf>,
+    /// Prints the names of all targets, a line each
+    #[arg(long)]
+    list: bool,
+    /// Writes the seeds of each target into a folder of its name below this one
+    #[arg(long, value_name = "FOLDER")]
+    seeds: Option<PathBuf>,
 }
 
 /// What was tried of a target.
@@ -71,6 +74,17 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     for target in chosen {
+        if options.list {
+            println!("{}", target.name);
+            continue;
+        }
+        if let Some(folder) = &options.seeds {
+            if let Err(error) = write_seeds(target, &folder.join(target.name)) {
+                eprintln!("{}: {}: {error}", target.name, folder.display());
+                return ExitCode::FAILURE;
+            }
+            continue;
+        }
         println!("{}: seed {}", target.name, options.seed);
         match fuzz(target, &options) {
             Ok(tried) => println!(
@@ -86,13 +100,21 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
+fn write_seeds(target: &Target, folder: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    seeds(target.name)
+        .iter()
+        .enumerate()
+        .try_for_each(|(number, seed)| std::fs::write(folder.join(format!("seed-{number}")), seed))
+}
+
 fn fuzz(target: &Target, options: &Options) -> std::io::Result<Tried> {
     let mut tried = Tried::default();
     if let Some(path) = &options.replay {
         attempt(target, std::fs::read(path)?, &mut tried);
         return Ok(tried);
     }
-    let seeds = seeds::seeds(target.name);
+    let seeds = seeds(target.name);
     for seed in &seeds {
         attempt(target, seed.clone(), &mut tried);
     }
@@ -117,9 +139,8 @@ fn fuzz(target: &Target, options: &Options) -> std::io::Result<Tried> {
 }
 
 fn attempt(target: &Target, input: Vec<u8>, tried: &mut Tried) {
-    let budget = input.len() * target.factor + target.constant;
     let began = Instant::now();
-    let held = allocator::within(budget, || (target.run)(input));
+    let held = target.attempt(input);
     tried.inputs += 1;
     tried.held_most = tried.held_most.max(held);
     tried.took_most = tried.took_most.max(began.elapsed());
@@ -132,7 +153,7 @@ mod tests {
     #[test]
     fn k_28_every_target_takes_its_seeds_and_a_thousand_mutations_of_them() {
         for target in TARGETS {
-            let seeds = seeds::seeds(target.name);
+            let seeds = seeds(target.name);
             assert!(seeds.iter().any(|seed| !seed.is_empty()), "{} has no seeds", target.name);
             let (mut random, mut tried) = (ChaCha8Rng::seed_from_u64(7), Tried::default());
             for seed in seeds.iter().cycle().take(1_000) {

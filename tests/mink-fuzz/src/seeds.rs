@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 const SEED_BYTES_MAX: usize = 64 << 10;
 
 /// Sound inputs of a target; never none.
-pub(crate) fn seeds(target: &str) -> Vec<Vec<u8>> {
+pub fn seeds(target: &str) -> Vec<Vec<u8>> {
     let mut seeds = match target {
         "request" => requests(),
         "object" => objects(),

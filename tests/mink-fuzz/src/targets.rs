@@ -2,14 +2,15 @@
 //!
 //! Lives on: anywhere (pure).
 //! Invariants: I19: whatever the bytes, a target returns. Checksums are made right first, or no mutation would get behind them.
+use crate::allocator::within;
 use bytes::Bytes;
 use mink_group::{CommittedOffset, GroupValue, Record, RecordKey};
 use mink_kafka_wire::{RequestHeader, decode_request};
 use mink_log::{ProducerLimits, fold_producers, snapshot_info};
 use mink_metadata::{Row, State};
 use mink_record::kafka::{
-    BatchHeader, Codec, ProducedLimits, batches, check_produced, first_at_or_after, max_timestamp_record,
-    records,
+    BatchHeader, Codec, ProducedLimits, batches, check_produced, first_at_or_after, keyless,
+    max_timestamp_record, records, set_append_time,
 };
 use mink_types::{ClusterName, DatabaseName, Limits, LogIndex, RowHash, TableName, TableOptions};
 use s3stream::format::{Header, TAIL_BYTES, Tail};
@@ -27,14 +28,26 @@ const BATCH_ATTRIBUTES_AT: usize = 21;
 
 /// A decoder.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Target {
-    pub(crate) name: &'static str,
-    pub(crate) run: fn(Vec<u8>),
+pub struct Target {
+    /// Its name, as `--target` takes it.
+    pub name: &'static str,
+    run: fn(Vec<u8>),
     /// Bytes at the beginning that mutations leave alone.
-    pub(crate) fixed: usize,
+    pub fixed: usize,
     /// What it may hold: `factor` times the input, and `constant` bytes.
-    pub(crate) factor: usize,
-    pub(crate) constant: usize,
+    factor: usize,
+    constant: usize,
+}
+
+impl Target {
+    /// Decodes `input`; gives the most bytes that were held meanwhile.
+    ///
+    /// # Panics
+    /// If the decoder does: a fault that the fuzzer looks for. More memory than its budget ends the process.
+    pub fn attempt(&self, input: Vec<u8>) -> usize {
+        let budget = input.len() * self.factor + self.constant;
+        within(budget, || (self.run)(input))
+    }
 }
 
 const fn target(name: &'static str, run: fn(Vec<u8>), fixed: usize) -> Target {
@@ -46,7 +59,7 @@ const fn inflating(name: &'static str, run: fn(Vec<u8>)) -> Target {
 }
 
 /// All of them.
-pub(crate) const TARGETS: &[Target] = &[
+pub const TARGETS: &[Target] = &[
     // Its key and version stay, so that every API is met as often as it stands in the seeds.
     target("request", request, 4),
     target("batch", batch, 0),
@@ -75,9 +88,17 @@ fn batch(mut input: Vec<u8>) {
     drop(check_produced(&input, limits));
     seal_batch(&mut input);
     drop(check_produced(&input, limits));
-    for found in batches(Bytes::from(input)) {
-        let Ok((header, bytes)) = found else { return };
+    for found in batches(Bytes::from(input.clone())) {
+        let Ok((header, bytes)) = found else { break };
         drop(header.verify_checksum(&bytes));
+    }
+    // What corrects a checksum must find the one that looking at all bytes finds.
+    let sound = |batch: &[u8]| {
+        let header = BatchHeader::parse(batch).ok()?;
+        header.verify_checksum(batch).ok()
+    };
+    if sound(&input).is_some() && set_append_time(&mut input, 1_700_000_000_000).is_ok() {
+        assert!(sound(&input).is_some(), "the checksum was not corrected");
     }
 }
 
@@ -96,7 +117,8 @@ fn codec(codec: Codec, mut input: Vec<u8>) {
         }
     }
     drop(first_at_or_after(&header, bytes.clone(), 1, INFLATED_MAX));
-    drop(max_timestamp_record(&header, bytes, INFLATED_MAX));
+    drop(max_timestamp_record(&header, bytes.clone(), INFLATED_MAX));
+    drop(keyless(&header, bytes, INFLATED_MAX, 16));
 }
 
 /// Makes length and checksum right.

@@ -47,6 +47,8 @@ pub async fn install(name: &str) -> Result<()> {
     let sets: &[&str] = match name {
         "kafkajs" => &["python", "kafkajs"],
         "kcat" => &["python", "kcat"],
+        "java_3_9" | "java_4_4" => &["python", "java"],
+        "franz_go" => &["python", "franz_go"],
         _ => &["python"],
     };
     let installing = script::launch("parts", "clients-up").args(sets.iter().copied()).start()?;

@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod fault_table;
 mod faultproxy;
+mod fuzz;
 mod kafka_messages;
 #[cfg(test)]
 mod layering;
@@ -28,6 +29,8 @@ struct Xtask {
 enum Task {
     /// A proxy before an S3 server that loses, delays, refuses and cuts, by a plan
     Faultproxy(faultproxy::Options),
+    /// Runs the fuzz targets under libFuzzer, guided by coverage
+    Fuzz(fuzz::Options),
     /// Writes the Kafka messages of core/mink-kafka-wire from the definitions in a kafka-clients jar
     GenerateKafka(kafka_messages::Options),
     /// Runs everything that CI checks, step by step
@@ -37,6 +40,7 @@ enum Task {
 fn main() -> ExitCode {
     let outcome = match Xtask::parse().task {
         Task::Faultproxy(options) => faultproxy::run(&options),
+        Task::Fuzz(options) => fuzz::run(&options),
         Task::GenerateKafka(options) => kafka_messages::run(&options),
         Task::Test(options) => test::run(&options),
     };

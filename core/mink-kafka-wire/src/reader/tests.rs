@@ -23,6 +23,21 @@ fn a_varint_of_five_bytes_is_read_and_a_longer_or_wider_one_refused() {
 }
 
 #[test]
+fn i19_text_that_no_answer_could_repeat_is_refused() {
+    let text = |length: u16| {
+        // One more, in seven bits each.
+        let more = length + 1;
+        let mut bytes = vec![u8::try_from(more & 0x7f).unwrap() | 0x80];
+        bytes.push(u8::try_from(more >> 7 & 0x7f).unwrap() | 0x80);
+        bytes.push(u8::try_from(more >> 14).unwrap());
+        bytes.resize(3 + usize::from(length), b'x');
+        Reader::new(bytes.into(), "Test", true).string("f")
+    };
+    assert_eq!(text(0x7fff).unwrap().as_str().len(), 0x7fff);
+    assert_eq!(fault(text(0x8000)), Fault::Length { length: 0x8000 });
+}
+
+#[test]
 fn k_28_an_array_of_2_31_minus_1_elements_in_a_tiny_frame_is_refused() {
     let classic = reader(b"\x7f\xff\xff\xff0123456789", false).array("f", 1, |r| r.int8("f"));
     assert_eq!(fault(classic), Fault::Count { count: 0x7fff_ffff, remaining: 10 });

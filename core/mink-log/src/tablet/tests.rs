@@ -4,6 +4,7 @@ use crate::{EVICTABLE_IDLE_MS, WINDOW_BATCHES, fold_producers};
 use mink_record::kafka::{BatchBuilder, Codec, ProducerStamp, RecordRef};
 use proptest::prelude::*;
 
+mod active;
 mod lost;
 
 const LIMITS: TabletLimits = TabletLimits {

@@ -5,6 +5,7 @@
 //! as a whole or not at all.
 //!
 //! Ids: a database or table gets `row index x 2^16 + place in the row`, so several of one row differ and none comes twice.
+mod brokers;
 mod commit;
 mod nodes;
 mod open;
@@ -142,6 +143,7 @@ impl State {
             Command::DropDatabase { name } => self.drop_database(name),
             Command::CreateTable(table) => self.create_table(at, table),
             Command::AlterTable(change) => self.alter_table(change),
+            Command::AlterBrokerConfigs(change) => self.alter_broker_configs(change),
             Command::DropTable { id } => self.drop_table(at, *id),
             Command::Commit { by, source, objects, trim } => self.commit(at, *by, *source, objects, *trim),
             Command::Rewrite { by, replaced, objects } => self.rewrite(at, *by, replaced, objects),

@@ -5,13 +5,17 @@
 use std::sync::Arc;
 
 use mink_types::{
-    BucketEpoch, BucketId, DatabaseId, DatabaseName, Incarnation, LogIndex, Offset, TableId, TableName,
+    BucketEpoch, BucketId, CleanupPolicy, DatabaseId, DatabaseName, Incarnation, LogIndex, ObjectId, Offset,
+    TableId, TableName, TableOptions, TablePath, TimestampType,
 };
-use mink_types::{ObjectId, TablePath};
 
+use super::brokers::{at_most, check_config};
 use super::{Judged, Position};
 use crate::state::{Bucket, Database, State, Table};
-use crate::{Answer, FEATURE_LEVEL_ALTER_TABLE, Invalid, LimitKind, NewTable, Ranges, Refusal, TableChange};
+use crate::{
+    Answer, FEATURE_LEVEL_ALTER_TABLE, FEATURE_LEVEL_CONFIGS, Invalid, KEPT_CONFIGS_MAX, LimitKind, NewTable,
+    Ranges, Refusal, TableChange,
+};
 
 /// Most databases.
 const DATABASES_MAX: usize = 10_000;
@@ -58,6 +62,7 @@ impl State {
         if self.indexes.uuids.contains_key(&new.uuid) {
             return Err(Refusal::Invalid(Invalid::UuidTaken));
         }
+        self.check_options(&new.options)?;
         let buckets = new.options.buckets;
         if buckets == 0 {
             return Err(Refusal::Invalid(Invalid::NoBuckets));
@@ -73,7 +78,6 @@ impl State {
             path: new.path.clone(),
             uuid: new.uuid,
             options: new.options.clone(),
-            created: at.index,
             buckets,
         };
         self.index_table(&table);
@@ -96,6 +100,7 @@ impl State {
         if options.buckets > TABLE_BUCKETS_MAX {
             return Err(Refusal::Limit { limit: LimitKind::BucketsPerTable, max: TABLE_BUCKETS_MAX.into() });
         }
+        self.check_options(options)?;
         let added = u64::from(options.buckets - table.buckets);
         // A change of other options is not held up by a bound that was lowered since.
         if added > 0 && self.buckets.len() as u64 + added > u64::from(*buckets_max) {
@@ -109,6 +114,18 @@ impl State {
         Ok(Answer::Done)
     }
 
+    /// Refuses options that a program of the log's level would not understand, and those that would take too much memory.
+    fn check_options(&self, options: &TableOptions) -> Result<(), Refusal> {
+        let TableOptions { timestamps, cleanup, kept, .. } = options;
+        let is_plain =
+            *timestamps == TimestampType::CreateTime && *cleanup == CleanupPolicy::Delete && kept.is_empty();
+        if !is_plain && self.feature_level < FEATURE_LEVEL_CONFIGS {
+            return Err(Refusal::Invalid(Invalid::FeatureLevel));
+        }
+        at_most(kept.iter().count(), LimitKind::KeptConfigs, KEPT_CONFIGS_MAX)?;
+        kept.iter().try_for_each(|(name, value)| check_config(name, value))
+    }
+
     /// A bucket without an owner and without records.
     fn new_bucket(&mut self, id: BucketId) {
         let (start, end) = (Offset(0), Offset(0));
@@ -118,7 +135,7 @@ impl State {
 
     pub(super) fn drop_table(&mut self, at: Position, id: TableId) -> Judged {
         let table = self.tables.remove(&id).ok_or(Refusal::TableNotFound { id })?;
-        self.indexes.paths.remove(&table.path);
+        self.indexes.unname(&table.path);
         self.indexes.uuids.remove(&table.uuid);
         self.indexes.topics.remove(&(table.path.database.clone(), table.path.table.collision_key(), id));
         let mut lost = Vec::new();
@@ -144,7 +161,7 @@ impl State {
             table.path.database = database.name.clone();
         }
         let path = &table.path;
-        self.indexes.paths.insert(path.clone(), id);
+        self.indexes.name(path, id);
         self.indexes.uuids.insert(table.uuid, id);
         let key = path.table.collision_key();
         // Two names differ in `.` and `_` alone: without either there is nothing to collide with.

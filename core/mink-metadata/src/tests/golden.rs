@@ -2,6 +2,9 @@
 //!
 //! `MINK_BLESS=1 cargo test -p mink-metadata golden` writes them anew; only ever for a format that no release has.
 use super::*;
+use crate::{BrokerConfigChange, ConfigScope};
+use mink_types::{CleanupPolicy, TimestampType};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 fn golden(name: &str, bytes: &[u8]) -> Vec<u8> {
@@ -178,6 +181,68 @@ fn golden_rows_and_snapshot_of_level_4_are_written_and_read_as_ever() {
     let log = history_of_level_4();
     let restored = golden_log(&log, "level4");
     assert_eq!(restored.bucket_count(), 3);
+}
+
+fn owned((name, value): (&str, &str)) -> (String, String) {
+    (name.to_owned(), value.to_owned())
+}
+
+/// What level 5 has brought: times of appending, compacted tables, configurations of brokers and those that tables keep.
+fn history_of_level_5() -> Log {
+    let mut log = Log::new();
+    log.done(Command::CreateDatabase { name: database("kafka") });
+    for level in 2..=5 {
+        log.done(Command::RaiseFeatureLevel { level });
+    }
+    log.done(Command::Register(Registration { feature_level_max: 5, ..registration(1) }));
+    let mut policies = Vec::new();
+    for (name, timestamps, cleanup) in [
+        ("kafka.plain", TimestampType::CreateTime, CleanupPolicy::Delete),
+        ("kafka.appended", TimestampType::LogAppendTime, CleanupPolicy::Compact),
+        ("kafka.both", TimestampType::LogAppendTime, CleanupPolicy::CompactDelete),
+        ("kafka.reversed", TimestampType::CreateTime, CleanupPolicy::DeleteCompact),
+        ("kafka.neither", TimestampType::CreateTime, CleanupPolicy::None),
+    ] {
+        let new = new_table(name, 1);
+        let options = TableOptions { timestamps, cleanup, ..new.options.clone() };
+        log.done(Command::CreateTable(NewTable { options: options.clone(), ..new }));
+        policies.push(options);
+    }
+    let kept = BTreeMap::from([("segment.ms", "5"), ("compression.type", "zstd")].map(owned));
+    let new = new_table("kafka.z-kept", 1);
+    let options = TableOptions { kept: kept.into(), ..new.options.clone() };
+    log.done(Command::CreateTable(NewTable { options, ..new }));
+    let id = log.state.table_at(&path("kafka.plain")).expect("there").id;
+    let (seen, options) = (policies[0].clone(), policies[1].clone());
+    log.done(Command::AlterTable(crate::TableChange { id, seen, options, buckets_max: 10 }));
+    let of = |pairs: &[(&str, &str)]| pairs.iter().copied().map(owned).collect();
+    let alter = |scope, seen: &[(&str, &str)], configs: &[(&str, &str)]| {
+        let change = BrokerConfigChange { scope, seen: of(seen), configs: of(configs) };
+        Command::AlterBrokerConfigs(change)
+    };
+    let (all, one) = (ConfigScope::Cluster, ConfigScope::Node(NodeId(1)));
+    log.done(alter(all, &[], &[("log.cleaner.threads", "2"), ("b", "")]));
+    log.done(alter(one, &[], &[("b", "7")]));
+    log.done(alter(all, &[("log.cleaner.threads", "2"), ("b", "")], &[("b", "3")]));
+    let late = log.run(alter(all, &[], &[]));
+    assert!(late.into_result().is_err());
+    log
+}
+
+#[test]
+fn golden_rows_and_snapshot_of_level_5_are_written_and_read_as_ever() {
+    let log = history_of_level_5();
+    let restored = golden_log(&log, "level5");
+    assert_eq!(restored.broker_config(NodeId(1), "b"), Some("7"));
+    assert_eq!(restored.broker_config(NodeId(2), "b"), Some("3"));
+    let cleanups = restored.tables().map(|table| table.options.cleanup.as_str());
+    assert_eq!(
+        cleanups.collect::<Vec<_>>(),
+        ["compact", "compact", "compact,delete", "delete,compact", "", "delete"]
+    );
+    let kept = restored.table_at(&path("kafka.z-kept")).expect("there");
+    let kept = kept.options.kept.iter();
+    assert_eq!(kept.collect::<Vec<_>>(), [("compression.type", "zstd"), ("segment.ms", "5")]);
 }
 
 /// The log's rows and its snapshot against those kept, and the state restored from the latter.

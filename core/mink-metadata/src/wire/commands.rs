@@ -9,7 +9,8 @@ use mink_types::{
 
 use super::WireError;
 use super::parts::{
-    Bucket, Listener, ObjectName, Options, Path, Range, bucket_id, database_name, needed, sixteen,
+    Bucket, Config, Listener, ObjectName, Options, Path, Range, bucket_id, config_list, config_map,
+    database_name, needed, of_map, scope, scope_node, sixteen,
 };
 use crate::Command;
 
@@ -31,7 +32,7 @@ pub(crate) struct Envelope {
     session: Vec<u8>,
     #[prost(uint64, tag = "2")]
     counter: u64,
-    #[prost(oneof = "Kind", tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20")]
+    #[prost(oneof = "Kind", tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21")]
     kind: Option<Kind>,
 }
 
@@ -76,6 +77,9 @@ enum Kind {
     /// Feature level 4.
     #[prost(message, tag = "20")]
     AlterTable(AlterTable),
+    /// Feature level 5.
+    #[prost(message, tag = "21")]
+    AlterBrokerConfigs(AlterBrokerConfigs),
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -138,6 +142,17 @@ struct AlterTable {
     options: Option<Options>,
     #[prost(uint32, tag = "4")]
     buckets_max: u32,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct AlterBrokerConfigs {
+    /// None for all brokers.
+    #[prost(uint32, optional, tag = "1")]
+    node: Option<u32>,
+    #[prost(message, repeated, tag = "2")]
+    seen: Vec<Config>,
+    #[prost(message, repeated, tag = "3")]
+    configs: Vec<Config>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -278,6 +293,11 @@ fn kind(command: &Command) -> Kind {
             options: Some((&change.options).into()),
             buckets_max: change.buckets_max,
         }),
+        Command::AlterBrokerConfigs(change) => Kind::AlterBrokerConfigs(AlterBrokerConfigs {
+            node: scope_node(change.scope),
+            seen: config_list(of_map(&change.seen)),
+            configs: config_list(of_map(&change.configs)),
+        }),
         Command::DropTable { id } => Kind::DropTable(id.0),
         Command::Commit { by, source, objects, trim } => Kind::Commit(Commit {
             by: by.0,
@@ -343,6 +363,11 @@ pub(crate) fn command(wire: Envelope) -> Result<(RequestId, Command), WireError>
             seen: needed(change.seen, "a change without the options seen")?.try_into()?,
             options: needed(change.options, "a change without options")?.try_into()?,
             buckets_max: change.buckets_max,
+        }),
+        Kind::AlterBrokerConfigs(change) => Command::AlterBrokerConfigs(crate::BrokerConfigChange {
+            scope: scope(change.node),
+            seen: config_map(change.seen)?,
+            configs: config_map(change.configs)?,
         }),
         Kind::DropTable(id) => Command::DropTable { id: TableId(id) },
         Kind::Commit(commit) => Command::Commit {

@@ -1,12 +1,16 @@
 //! Messages that commands, results and snapshots share.
 //!
 //! Lives on: anywhere (pure).
+use std::collections::BTreeMap;
+
 use mink_types::{
-    BucketEpoch, BucketId, BucketIndex, CommitTime, DatabaseName, Incarnation, LogFormat, NodeId, ObjectId,
-    Offset, PartitionId, TableId, TableName, TableOptions, TablePath, Timestamp, WalChain, WalNumber,
+    BucketEpoch, BucketId, BucketIndex, CleanupPolicy, CommitTime, DatabaseName, Incarnation, LogFormat,
+    NodeId, ObjectId, Offset, PartitionId, TableId, TableName, TableOptions, TablePath, Timestamp,
+    TimestampType, WalChain, WalNumber,
 };
 
 use super::WireError;
+use crate::ConfigScope;
 
 /// A part that must be there.
 pub(super) fn needed<T>(part: Option<T>, what: &'static str) -> Result<T, WireError> {
@@ -176,27 +180,135 @@ pub(crate) struct Options {
     retention_bytes: Option<u64>,
     #[prost(uint32, tag = "5")]
     batch_bytes_max: u32,
+    /// Feature level 5, as the next: 0 is left out, so what is older stays as it was.
+    #[prost(uint32, tag = "6")]
+    timestamps: u32,
+    #[prost(uint32, tag = "7")]
+    cleanup: u32,
+    #[prost(message, repeated, tag = "8")]
+    kept: Vec<Config>,
+}
+
+/// Codes of closed enums; 0 is what there was before there was a choice.
+fn timestamps_code(timestamps: TimestampType) -> u32 {
+    match timestamps {
+        TimestampType::CreateTime => 0,
+        TimestampType::LogAppendTime => 1,
+    }
+}
+
+fn cleanup_code(cleanup: CleanupPolicy) -> u32 {
+    match cleanup {
+        CleanupPolicy::Delete => 0,
+        CleanupPolicy::Compact => 1,
+        CleanupPolicy::CompactDelete => 2,
+        CleanupPolicy::DeleteCompact => 3,
+        CleanupPolicy::None => 4,
+    }
 }
 
 impl From<&TableOptions> for Options {
     fn from(options: &TableOptions) -> Options {
-        let TableOptions { format, buckets, log_ttl_ms, retention_bytes, batch_bytes_max } = *options;
+        let TableOptions {
+            format,
+            buckets,
+            log_ttl_ms,
+            retention_bytes,
+            batch_bytes_max,
+            timestamps,
+            cleanup,
+            kept,
+        } = options;
+        let (buckets, log_ttl_ms, retention_bytes) = (*buckets, *log_ttl_ms, *retention_bytes);
         let format = match format {
             LogFormat::Kafka => KAFKA,
         };
-        Options { format, buckets, log_ttl_ms, retention_bytes, batch_bytes_max }
+        let (timestamps, cleanup) = (timestamps_code(*timestamps), cleanup_code(*cleanup));
+        let (batch_bytes_max, kept) = (*batch_bytes_max, config_list(kept.iter()));
+        Options { format, buckets, log_ttl_ms, retention_bytes, batch_bytes_max, timestamps, cleanup, kept }
     }
 }
 
 impl TryFrom<Options> for TableOptions {
     type Error = WireError;
     fn try_from(wire: Options) -> Result<TableOptions, WireError> {
-        let Options { format, buckets, log_ttl_ms, retention_bytes, batch_bytes_max } = wire;
+        let Options {
+            format,
+            buckets,
+            log_ttl_ms,
+            retention_bytes,
+            batch_bytes_max,
+            timestamps,
+            cleanup,
+            kept,
+        } = wire;
         let format = match format {
             KAFKA => LogFormat::Kafka,
             other => return Err(WireError::Unsupported(format!("log format {other}"))),
         };
-        Ok(TableOptions { format, buckets, log_ttl_ms, retention_bytes, batch_bytes_max })
+        let timestamps = match timestamps {
+            0 => TimestampType::CreateTime,
+            1 => TimestampType::LogAppendTime,
+            other => return Err(WireError::Unsupported(format!("timestamp type {other}"))),
+        };
+        let cleanup = match cleanup {
+            0 => CleanupPolicy::Delete,
+            1 => CleanupPolicy::Compact,
+            2 => CleanupPolicy::CompactDelete,
+            3 => CleanupPolicy::DeleteCompact,
+            4 => CleanupPolicy::None,
+            other => return Err(WireError::Unsupported(format!("cleanup policy {other}"))),
+        };
+        Ok(TableOptions {
+            format,
+            buckets,
+            log_ttl_ms,
+            retention_bytes,
+            batch_bytes_max,
+            timestamps,
+            cleanup,
+            kept: config_map(kept)?.into(),
+        })
+    }
+}
+
+/// A configuration of a broker or of a table.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct Config {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(string, tag = "2")]
+    value: String,
+}
+
+/// In order of names.
+pub(super) fn config_list<'a>(configs: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<Config> {
+    configs.map(|(name, value)| Config { name: name.to_owned(), value: value.to_owned() }).collect()
+}
+
+pub(super) fn of_map(configs: &BTreeMap<String, String>) -> impl Iterator<Item = (&str, &str)> {
+    configs.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+}
+
+pub(super) fn config_map(wire: Vec<Config>) -> Result<BTreeMap<String, String>, WireError> {
+    let mut configs = BTreeMap::new();
+    for Config { name, value } in wire {
+        if configs.last_key_value().is_some_and(|(last, _)| *last >= name) {
+            return Err(WireError::Malformed("configurations out of order"));
+        }
+        configs.insert(name, value);
+    }
+    Ok(configs)
+}
+
+pub(super) fn scope(node: Option<u32>) -> ConfigScope {
+    node.map_or(ConfigScope::Cluster, |node| ConfigScope::Node(NodeId(node)))
+}
+
+pub(super) fn scope_node(scope: ConfigScope) -> Option<u32> {
+    match scope {
+        ConfigScope::Cluster => None,
+        ConfigScope::Node(node) => Some(node.0),
     }
 }
 

@@ -85,11 +85,12 @@ macro_rules! codes {
 
 codes!(invalid_code, invalid, Invalid {
     1 => SecondRegistration, 2 => ZeroUuid, 3 => UuidTaken, 4 => NoBuckets, 5 => EmptyRange, 6 => ForeignTrim,
-    7 => SealBelowTrim, 8 => StartOutOfRange, 9 => FeatureLevel, 10 => FixedForTable,
+    7 => SealBelowTrim, 8 => StartOutOfRange, 9 => FeatureLevel, 10 => FixedForTable, 11 => UnknownNode, 12 => EmptyName,
 });
 codes!(fault_code, fault, ObjectFault { 1 => Known, 2 => Foreign, 3 => Differs, 4 => Lengths, 5 => Lost });
 codes!(limit_code, limit, LimitKind {
-    1 => Buckets, 2 => BucketsPerTable, 3 => Databases, 4 => TextBytes, 5 => Listeners, 6 => Stores,
+    1 => Buckets, 2 => BucketsPerTable, 3 => Databases, 4 => TextBytes, 5 => Listeners, 6 => Stores, 7 => BrokerConfigs,
+    8 => KeptConfigs,
 });
 
 impl From<&CommandResult> for ResultMessage {
@@ -135,6 +136,7 @@ impl From<&CommandResult> for ResultMessage {
                     ResultMessage { code: limit_code(*limit), ..numbered(114, *max) }
                 }
                 Refusal::TableChanged { id } => numbered(116, id.0),
+                Refusal::BrokerConfigsChanged => numbered(117, 0),
                 Refusal::Invalid(what) => ResultMessage { code: invalid_code(*what), ..numbered(115, 0) },
             },
         }
@@ -181,6 +183,7 @@ impl TryFrom<ResultMessage> for CommandResult {
             114 => Refusal::Limit { limit: limit(wire.code)?, max: number },
             115 => Refusal::Invalid(invalid(wire.code)?),
             116 => Refusal::TableChanged { id: TableId(number) },
+            117 => Refusal::BrokerConfigsChanged,
             kind => return Err(WireError::Unsupported(format!("result kind {kind}"))),
         };
         Ok(CommandResult::Refused(refusal))

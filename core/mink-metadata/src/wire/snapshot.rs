@@ -12,7 +12,8 @@ use prost::Message as _;
 
 use super::WireError;
 use super::parts::{
-    Bucket, Chain, Listener, ObjectName, Options, Path, bucket_id, database_name, needed, object_id, sixteen,
+    Bucket, Chain, Config, Listener, ObjectName, Options, Path, bucket_id, config_list, config_map,
+    database_name, needed, object_id, of_map, scope, scope_node, sixteen,
 };
 use super::results::ResultMessage;
 use crate::Ranges;
@@ -44,6 +45,18 @@ struct StateMessage {
     sessions: Vec<SessionMessage>,
     #[prost(message, repeated, tag = "12")]
     probes: Vec<ProbeMessage>,
+    /// Feature level 5.
+    #[prost(message, repeated, tag = "13")]
+    broker_configs: Vec<BrokerConfigsMessage>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct BrokerConfigsMessage {
+    /// None for all brokers.
+    #[prost(uint32, optional, tag = "1")]
+    node: Option<u32>,
+    #[prost(message, repeated, tag = "2")]
+    configs: Vec<Config>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -223,6 +236,14 @@ pub(crate) fn encode(state: &State) -> Vec<u8> {
                 at: probe.at.0,
             })
             .collect(),
+        broker_configs: state
+            .broker_configs
+            .iter()
+            .map(|(scope, configs)| BrokerConfigsMessage {
+                node: scope_node(*scope),
+                configs: config_list(of_map(configs)),
+            })
+            .collect(),
     }
     .encode_to_vec()
 }
@@ -233,7 +254,7 @@ fn table_message(table: &state::Table) -> TableMessage {
         path: Some((&table.path).into()),
         uuid: table.uuid.0.to_vec(),
         options: Some((&table.options).into()),
-        created: table.created.0,
+        created: table.created().0,
         buckets: table.buckets,
     }
 }
@@ -322,19 +343,25 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<State, WireError> {
         let ProbeMessage { store, sound, detail, at } = probe;
         state.probes.insert(store, state::Probe { sound, detail, at: LogIndex(at) });
     }
+    for of in wire.broker_configs {
+        state.broker_configs.insert(scope(of.node), config_map(of.configs)?);
+    }
     check(&state)?;
     Ok(state)
 }
 
 fn table_of(wire: TableMessage) -> Result<state::Table, WireError> {
-    Ok(state::Table {
+    let table = state::Table {
         id: TableId(wire.id),
         path: needed(wire.path, "a table without an address")?.try_into()?,
         uuid: TableUuid(sixteen(&wire.uuid)?),
         options: needed(wire.options, "a table without options")?.try_into()?,
-        created: LogIndex(wire.created),
         buckets: wire.buckets,
-    })
+    };
+    if table.created() != LogIndex(wire.created) {
+        return Err(WireError::Malformed("a table's id does not begin with the row that created it"));
+    }
+    Ok(table)
 }
 
 fn incarnation_of(wire: IncarnationMessage) -> Result<state::IncarnationState, WireError> {

@@ -6,6 +6,7 @@
 use super::Codec;
 use crate::bounded::Bounded;
 use crate::{RecordError, RecordErrorKind};
+use mink_types::TimestampType;
 
 /// Bytes of a batch before its records.
 pub const HEADER_BYTES: usize = 61;
@@ -17,20 +18,14 @@ pub(super) const MAGIC_AT: usize = 16;
 pub(super) const CHECKSUM_AT: usize = 17;
 /// First byte that the checksum covers.
 pub(super) const CHECKED_FROM: usize = 21;
+pub(super) const ATTRIBUTES_AT: usize = 21;
+pub(super) const MAX_TIMESTAMP_AT: usize = 35;
 pub(super) const MAGIC: i8 = 2;
 /// Length, three deltas, two lengths and a header count, a byte each: no record is smaller.
 pub(super) const RECORD_BYTES_MIN: usize = 7;
 
-const _: () = assert!(CHECKED_FROM == CHECKSUM_AT + 4 && CHECKSUM_AT == MAGIC_AT + 1);
-
-/// Who gave the records their timestamps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimestampType {
-    /// The producer, one for each record.
-    CreateTime,
-    /// The broker, one for the batch: its `max_timestamp`.
-    LogAppendTime,
-}
+const _: () =
+    assert!(CHECKED_FROM == CHECKSUM_AT + 4 && CHECKSUM_AT == MAGIC_AT + 1 && ATTRIBUTES_AT == CHECKED_FROM);
 
 /// The flags of a batch. The codec is known to exist; other bits are as they came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +66,7 @@ impl Attributes {
         self.codec
     }
 
-    /// Who gave the timestamps.
+    /// Whether each record has a timestamp of its own, or all have the `max_timestamp` of the batch.
     pub fn timestamp_type(self) -> TimestampType {
         if self.raw & Self::LOG_APPEND_TIME == 0 {
             TimestampType::CreateTime

@@ -6,9 +6,11 @@
     reason = "small indexes of test data"
 )]
 
+mod append_time;
 mod by_time;
 mod golden;
 mod hostile;
+mod keyless;
 mod produced;
 mod round_trip;
 mod run;

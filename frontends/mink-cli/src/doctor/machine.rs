@@ -15,16 +15,17 @@ const CLOCK_MIN_S: u64 = 1_704_067_200;
 
 pub(super) fn check() -> Vec<Finding> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    vec![open_files(getrlimit(Resource::Nofile).current), memory(memory_limit()), cores(), clock(now)]
+    vec![open_files(getrlimit(Resource::Nofile).maximum), memory(memory_limit()), cores(), clock(now)]
 }
 
+/// The hard limit: `mink serve` raises the soft one to it.
 fn open_files(limit: Option<u64>) -> Finding {
     match limit {
         Some(limit) if limit < OPEN_FILES_MIN => Finding::warning(
             "open files",
             format!("limit {}", numbers::count(limit)),
             format!(
-                "each connection takes one: raise it before `mink serve` (ulimit -n {OPEN_FILES_MIN}, or LimitNOFILE of systemd)"
+                "each connection takes one: raise it before `mink serve` (ulimit -Hn {OPEN_FILES_MIN}, or LimitNOFILE of systemd)"
             ),
         ),
         Some(limit) => Finding::good("open files", format!("limit {}", numbers::count(limit))),

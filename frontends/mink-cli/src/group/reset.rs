@@ -14,7 +14,7 @@ const EXAMPLES: &str = "\
 Examples:
   mink group reset-offsets app --topic events --to earliest
   mink group reset-offsets app --topic events --to 2026-01-31T10:00:00Z --dry-run
-  mink group reset-offsets app --topic events --partition 2 --to 1000
+  mink group reset-offsets app --topic kafka.events --partition 2 --to 1000
 
 An offset that a partition does not hold becomes the nearest that it does. A group that does not exist is made.";
 
@@ -23,7 +23,7 @@ An offset that a partition does not hold becomes the nearest that it does. A gro
 pub(crate) struct ResetArgs {
     /// The group's id
     group: String,
-    /// The topic as Kafka clients name it
+    /// The topic as Kafka clients name it, or its table (DATABASE.TABLE)
     #[arg(long, value_name = "TOPIC")]
     topic: String,
     /// One partition only
@@ -51,9 +51,10 @@ pub(super) async fn run(args: ResetArgs) -> Result<(), Failure> {
     }
     let before = client.group_offsets(&args.group).await.map_err(&failed)?;
     let mut offsets = Vec::new();
-    for partition in partitions(&client, &args).await? {
-        let offset = target(&client, &args.topic, partition, args.to).await.map_err(&failed)?;
-        offsets.push(GroupOffset { topic: args.topic.clone(), partition, offset });
+    let (topic, partitions) = partitions(&client, &args).await?;
+    for partition in partitions {
+        let offset = target(&client, &topic, partition, args.to).await.map_err(&failed)?;
+        offsets.push(GroupOffset { topic: topic.clone(), partition, offset });
     }
     if !args.dry_run {
         client.set_group_offsets(&args.group, &offsets).await.map_err(|error| match error.code() {
@@ -75,8 +76,9 @@ pub(super) async fn run(args: ResetArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn partitions(client: &Client, args: &ResetArgs) -> Result<Vec<i32>, Failure> {
-    let found = client.find_topic(&args.topic).await.map_err(Failure::kafka(&args.node.kafka))?;
+/// The topic that is meant, by its own name, and the partitions of it.
+async fn partitions(client: &Client, args: &ResetArgs) -> Result<(String, Vec<i32>), Failure> {
+    let found = client.find_topic_or_table(&args.topic).await.map_err(Failure::kafka(&args.node.kafka))?;
     let found = found.ok_or_else(|| {
         Failure::failed(format!(
             "there is no topic {}; `mink table list` shows those that are (the table kafka.NAME is the topic NAME)",
@@ -92,7 +94,7 @@ async fn partitions(client: &Client, args: &ResetArgs) -> Result<Vec<i32>, Failu
             args.topic
         )));
     }
-    Ok(chosen)
+    Ok((found.name, chosen))
 }
 
 /// The offset that is meant, within what the partition holds.

@@ -12,7 +12,7 @@ use mink_types::{TableId, TableOptions};
 use tokio::time::{Instant, timeout_at};
 
 /// Times that a change is judged anew because another came first.
-const TRIES_MAX: usize = 5;
+pub(super) const TRIES_MAX: usize = 5;
 
 /// Changes the options of a topic to what `change` makes of them; none if it was only to be checked.
 pub(super) async fn alter(
@@ -38,7 +38,10 @@ pub(super) async fn alter(
         match timeout_at(deadline, altered).await {
             Ok(Ok(())) => return Ok(Some(table.id)),
             Ok(Err(error @ AdminError::Conflict { .. })) => last = error,
-            Ok(Err(error)) => return Err(Refusal::new(error_code::of_admin(&error), error.to_string())),
+            Ok(Err(error)) => {
+                call.node.counters.limits().note_admin(&error);
+                return Err(Refusal::new(error_code::of_admin(&error), error.to_string()));
+            }
             Err(_elapsed) => {
                 return Err(Refusal::new(
                     ErrorCode::RequestTimedOut,

@@ -1,13 +1,14 @@
-//! AlterConfigs and IncrementalAlterConfigs: topic configurations that can change while the node runs.
+//! AlterConfigs and IncrementalAlterConfigs: configurations of topics and brokers that can change while the node runs.
 //!
 //! Lives on: the service runtime.
 //! Invariants: a resource is changed as a whole or not at all (I19); what cannot be done is refused by name.
+use super::alter_broker::alter_broker;
 use super::{Call, TOPICS_PER_REQUEST_MAX, alter};
 use crate::topic::Refusal;
 use mink_kafka_wire::messages::{alter_configs as whole, incremental_alter_configs as incremental};
 use mink_kafka_wire::{ErrorCode, KafkaString};
 use mink_metadata::Table;
-use mink_types::{Limits, TableName, TableOptions};
+use mink_types::{Kept, Limits, TableName, TableOptions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -15,20 +16,15 @@ use tokio::time::Instant;
 const TOPIC: i8 = 2;
 const BROKER: i8 = 4;
 
-/// Kafka's lists among the topic configurations: they alone are added to and taken from.
+/// The list among the topic configurations that rules something.
 const POLICY: &str = "cleanup.policy";
-const IGNORED_LISTS: [&str; 2] =
-    ["follower.replication.throttled.replicas", "leader.replication.throttled.replicas"];
-
-/// The only policy there is.
-const DELETE_POLICY: &str = "delete";
 
 /// These requests have no time of their own.
 const TIME: Duration = Duration::from_secs(30);
 
 /// What becomes of one configuration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Operation {
+pub(super) enum Operation {
     Set,
     Delete,
     Append,
@@ -43,18 +39,18 @@ impl Operation {
     }
 }
 
-struct Change {
-    name: KafkaString,
-    operation: Option<Operation>,
-    value: Option<KafkaString>,
+pub(super) struct Change {
+    pub(super) name: KafkaString,
+    pub(super) operation: Option<Operation>,
+    pub(super) value: Option<KafkaString>,
 }
 
-struct Resource {
+pub(super) struct Resource {
     kind: i8,
-    name: KafkaString,
+    pub(super) name: KafkaString,
     /// Whether what is not named keeps its value, or goes back to its default.
-    keeps: bool,
-    changes: Vec<Change>,
+    pub(super) keeps: bool,
+    pub(super) changes: Vec<Change>,
 }
 
 pub(super) async fn incremental_alter_configs(
@@ -168,8 +164,10 @@ async fn one(
             let change = |table: &Table| changed(table, resource, limits);
             alter::alter(call, resource.name.as_str(), change, validate_only, deadline).await.map(drop)
         }
-        BROKER => invalid("a node's configuration is set when it starts; change it there".into()),
-        other => invalid(format!("resource type {other} has no configuration to change here; use 2 (topic)")),
+        BROKER => alter_broker(call, resource, validate_only, deadline).await,
+        other => invalid(format!(
+            "resource type {other} has no configuration to change here; use 2 (topic) or 4 (broker)"
+        )),
     }
 }
 
@@ -189,6 +187,7 @@ fn changed(table: &Table, resource: &Resource, limits: &Limits) -> Result<TableO
         }
         apply(&mut options, change, limits)?;
     }
+    options.check().map_err(|error| Refusal::new(ErrorCode::InvalidConfig, error.to_string()))?;
     Ok(options)
 }
 
@@ -213,29 +212,30 @@ fn apply(options: &mut TableOptions, change: &Change, limits: &Limits) -> Result
     if operation == Operation::Set {
         return options.set(name, value.as_str(), limits).map_err(|error| config(error.to_string()));
     }
-    if IGNORED_LISTS.contains(&name) {
-        return Ok(());
+    let list = match name {
+        POLICY => options.cleanup.as_str(),
+        _ if Kept::named(name).is_some_and(Kept::is_list) => options.kept.get(name).unwrap_or_default(),
+        _ => return Err(config(format!("{name:?} is not a list: set it instead"))),
+    };
+    // As Kafka: what is taken out is compared to the letter.
+    let mut list: Vec<&str> = list.split(',').filter(|part| !part.is_empty()).collect();
+    match operation {
+        Operation::Append => list.extend(value.as_str().split(',')),
+        _ => list.retain(|part| !value.as_str().split(',').any(|taken| taken == *part)),
     }
-    if name != POLICY {
-        return Err(config(format!("{name:?} is not a list: set it instead")));
-    }
-    let given: BTreeSet<&str> = value.as_str().split(',').map(str::trim).collect();
-    let policy: Vec<&str> = match operation {
-        Operation::Append => std::iter::once(DELETE_POLICY).chain(given).collect::<BTreeSet<_>>(),
-        _ => BTreeSet::from([DELETE_POLICY]).difference(&given).copied().collect(),
-    }
-    .into_iter()
-    .collect();
-    options.set(POLICY, &policy.join(","), limits).map_err(|error| config(error.to_string()))
+    let list = list.join(",");
+    options.set(name, &list, limits).map_err(|error| config(error.to_string()))
 }
 
-/// Puts an option back to its default. What has no other value here, and what is not known, is at its default already.
+/// Puts an option back to its default. What is not known is at its default already.
 fn reset(options: &mut TableOptions, name: &str) {
     let default = TableOptions::default();
     match name {
         "retention.ms" | "table.log.ttl" => options.log_ttl_ms = default.log_ttl_ms,
         "retention.bytes" | "table.log.retention-bytes" => options.retention_bytes = default.retention_bytes,
         "max.message.bytes" => options.batch_bytes_max = default.batch_bytes_max,
-        _ => {}
+        POLICY => options.cleanup = default.cleanup,
+        "message.timestamp.type" => options.timestamps = default.timestamps,
+        _ => options.kept.remove(name),
     }
 }

@@ -75,6 +75,13 @@ async fn grow(
 ) -> Result<Option<TableId>, Refusal> {
     let change = |table: &Table| {
         let buckets = judge(topic, table.buckets, &call.node.config.limits)?;
+        let mut assignments = topic.assignments.iter().flatten();
+        if assignments.any(|assignment| !create_topics::names_a_broker(call, &assignment.broker_ids)) {
+            return Err(Refusal::new(
+                ErrorCode::InvalidReplicaAssignment,
+                "an assigned partition names no broker of this cluster",
+            ));
+        }
         Ok(TableOptions { buckets, ..table.options.clone() })
     };
     alter::alter(call, topic.name.as_str(), change, validate_only, deadline).await
@@ -95,7 +102,7 @@ fn judge(topic: &CreatePartitionsTopic, buckets: u32, limits: &Limits) -> Result
     let Some(assignments) = &topic.assignments else {
         return Ok(count);
     };
-    // Which brokers it names does not matter: the store replicates.
+    // Which of the cluster's brokers it names does not matter: the store replicates.
     let refuse = |why: String| Refusal::new(ErrorCode::InvalidReplicaAssignment, why);
     let added = count - buckets;
     if u32::try_from(assignments.len()).ok() != Some(added) {

@@ -2,8 +2,10 @@
 //!
 //! Lives on: the service runtime.
 //! Invariants: I19 (a refused topic changes nothing and says what would be accepted).
-use super::describe_configs::{self, Topic};
-use super::{Call, TOPICS_PER_REQUEST_MAX};
+use super::describe_topic::{self, Topic};
+use super::{Call, TOPICS_PER_REQUEST_MAX, describe_broker};
+use crate::limits_met::Limit;
+use crate::node::broker_id;
 use crate::topic::Refusal;
 use crate::{error_code, topic};
 use mink_kafka_wire::messages::create_topics::{
@@ -24,6 +26,9 @@ const TIME_MIN: Duration = Duration::from_secs(1);
 
 /// What clients are told: the store replicates, each partition has one leader.
 const REPLICATION_FACTOR: i16 = 1;
+
+/// Largest replication factor that a client may ask for.
+const REPLICATION_FACTOR_MAX: i32 = 16;
 
 /// The value by which a client asks for the default.
 const DEFAULT: i32 = -1;
@@ -75,9 +80,23 @@ async fn create(
     deadline: Instant,
 ) -> Result<(Option<TableId>, TableOptions), Refusal> {
     let node = call.node;
-    let path = topic::new_topic(&node.admin.state(), &node.config.kafka_database, &topic.name)?;
+    let met = |refusal: &Refusal| match refusal.code {
+        ErrorCode::InvalidTopicException => node.counters.limits().note(Limit::Names),
+        ErrorCode::InvalidPartitions => node.counters.limits().note(Limit::Buckets),
+        _ => {}
+    };
+    let path = topic::new_topic(&node.admin.state(), &node.config.kafka_database, &topic.name);
+    let path = path.inspect_err(met)?;
     let mut options = options(&topic.configs, &node.config.limits)?;
-    options.buckets = partitions(topic, node.config.default_partitions, &node.config.limits)?;
+    let partitions = partitions(topic, node.config.default_partitions, &node.config.limits);
+    options.buckets = partitions.inspect_err(met)?;
+    let mut assignments = topic.assignments.iter().map(|assignment| assignment.broker_ids.as_slice());
+    if assignments.any(|brokers| !names_a_broker(call, brokers)) {
+        return Err(Refusal::new(
+            ErrorCode::InvalidReplicaAssignment,
+            "an assigned partition names no broker of this cluster",
+        ));
+    }
     if validate_only {
         return Ok((None, options));
     }
@@ -93,7 +112,10 @@ async fn make(
 ) -> Result<TableId, Refusal> {
     match timeout_at(deadline, call.node.admin.create_table(path, options)).await {
         Ok(Ok(table)) => Ok(table),
-        Ok(Err(error)) => Err(Refusal::new(error_code::of_admin(&error), error.to_string())),
+        Ok(Err(error)) => {
+            call.node.counters.limits().note_admin(&error);
+            Err(Refusal::new(error_code::of_admin(&error), error.to_string()))
+        }
         Err(_elapsed) => Err(Refusal::new(
             ErrorCode::RequestTimedOut,
             "the topic was not created within the request's time; it may still be",
@@ -118,6 +140,7 @@ fn options(configs: &[CreatableTopicConfig], limits: &Limits) -> Result<TableOpt
             .set(config.name.as_str(), value.as_str(), limits)
             .map_err(|error| invalid(error.to_string()))?;
     }
+    options.check().map_err(|error| invalid(error.to_string()))?;
     Ok(options)
 }
 
@@ -125,12 +148,14 @@ fn partitions(topic: &CreatableTopic, default: u32, limits: &Limits) -> Result<u
     if !topic.assignments.is_empty() {
         return assigned(topic);
     }
-    // Any replication factor that Kafka would understand is taken: the store replicates.
+    // What replication factor is asked for does not matter, the store replicates; but one that no cluster has is not meant.
     let factor = i32::from(topic.replication_factor);
-    if factor == 0 || factor < DEFAULT {
+    if factor != DEFAULT && !(1..=REPLICATION_FACTOR_MAX).contains(&factor) {
         return Err(Refusal::new(
             ErrorCode::InvalidReplicationFactor,
-            format!("replication factor {factor} is not accepted; use 1 or more, or -1 for the default"),
+            format!(
+                "replication factor {factor} is not accepted; use 1 to {REPLICATION_FACTOR_MAX}, or -1 for the default"
+            ),
         ));
     }
     if topic.num_partitions == DEFAULT {
@@ -183,6 +208,11 @@ fn assigned(topic: &CreatableTopic) -> Result<u32, Refusal> {
     u32::try_from(indexes.len()).map_err(|_| invalid("too many partitions are assigned"))
 }
 
+/// Whether one of the brokers is of this cluster. Which one does not matter, nor whether the others are: the store replicates.
+pub(super) fn names_a_broker(call: &Call<'_>, brokers: &[i32]) -> bool {
+    call.node.admin.brokers().iter().any(|broker| brokers.contains(&broker_id(broker.node)))
+}
+
 /// Whether a partition would lie twice with one broker.
 pub(super) fn has_twice(brokers: &[i32]) -> bool {
     let mut seen = BTreeSet::new();
@@ -196,8 +226,14 @@ fn success(
     options: &TableOptions,
 ) -> CreatableTopicResult {
     let state = call.node.admin.state();
-    let uuid = table.and_then(|table| state.table(table)).map_or(Uuid::ZERO, |table| Uuid(table.uuid.0));
-    let configs = describe_configs::topic_configs(&Topic { options, limits: &call.node.config.limits });
+    let made = table.and_then(|table| state.table(table));
+    let uuid = made.map_or(Uuid::ZERO, |table| Uuid(table.uuid.0));
+    let configs = describe_topic::topic_configs(&Topic {
+        // What an older log does not keep is not shown.
+        options: made.map_or(options, |table| &table.options),
+        limits: &call.node.config.limits,
+        brokers: describe_broker::set(&state, call.node),
+    });
     CreatableTopicResult {
         name,
         topic_id: uuid,
@@ -209,10 +245,10 @@ fn success(
             configs
                 .into_iter()
                 .map(|config| CreatableTopicConfigs {
-                    name: KafkaString::from_static(config.name),
-                    value: Some(config.value.into()),
+                    name: config.name,
+                    value: config.value,
                     read_only: config.read_only,
-                    config_source: config.source,
+                    config_source: config.config_source,
                     is_sensitive: false,
                 })
                 .collect(),

@@ -5,7 +5,8 @@
 //! client has taken it, a batch beyond it too), P-18 and P-25 (whole batches, partitions in the order asked, or of the session, one
 //! batch for the request and not for each partition: both kept by the log source).
 use super::{Call, encode};
-use crate::connection::{Answer, AnswerMemory, Answering, later};
+use crate::answer_permits::{AnswerMemory, AnswerShare};
+use crate::connection::{Answer, Answering, later};
 use crate::fetch_sessions::{Asking, FetchContext, Told, Wanted};
 use crate::leaders::Leaders;
 use crate::node::Node;
@@ -18,16 +19,15 @@ use mink_kafka_wire::messages::fetch::{
 };
 use mink_kafka_wire::{ErrorCode, Records};
 use mink_metadata::Table;
-use mink_router::{BytePermits, Read, ReadAnswer, ReadError, ReadsAnswer, WatchedOffset};
+use mink_router::{Read, ReadAnswer, ReadError, ReadsAnswer, WatchedOffset};
 use mink_types::Offset;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-/// One answer may take this part of the memory for answers: half of what a connection may hold, so that the next one is read while
-/// the first is written.
-const ANSWER_PART: u64 = 16;
+/// Frames that hold less than this beyond what is needed of them are kept until the answer.
+const LET_GO_FROM: u64 = 8 << 10;
 
 /// Longest wait that a client may ask for.
 const WAIT_MAX: Duration = Duration::from_mins(5);
@@ -64,18 +64,19 @@ enum Place {
     Refused(ErrorCode),
 }
 
-pub(super) fn fetch(call: &Call<'_>, request: FetchRequest) -> Answering {
+pub(super) fn fetch(call: &mut Call<'_>, request: FetchRequest) -> Answering {
     if let Err(code) = judge(call.version, &request) {
         return refuse(call, request, code);
     }
     let node = Arc::clone(call.node);
-    let limits = Limits::of(&node, &request);
+    let limits = Limits::of(&node, call.answers, &request);
     let (context, wanted) = match begin(call, request) {
         Ok(begun) => begun,
         Err(code) => {
             return call.answer(&FetchResponse { error_code: code.code(), ..FetchResponse::default() });
         }
     };
+    let wanted = let_go(call, wanted);
     let asked = resolve(&node, context, wanted, limits);
     let (version, correlation, ends) = (call.version, call.correlation, call.ends.clone());
     let share = call.answers.clone();
@@ -136,6 +137,19 @@ fn begin(call: &Call<'_>, request: FetchRequest) -> Result<(FetchContext, Vec<Wa
     begun
 }
 
+/// Lets go of a frame of which little is still needed: it may be long until the answer. Names lie in the frame until then.
+fn let_go(call: &mut Call<'_>, wanted: Vec<Wanted>) -> Vec<Wanted> {
+    let names = wanted.iter().map(|wanted| wanted.topic.name_bytes()).sum::<usize>();
+    let kept = (names + wanted.len() * size_of::<Wanted>()) as u64;
+    let held = call.permit.bytes();
+    if held < 2 * kept + LET_GO_FROM {
+        return wanted;
+    }
+    drop(call.permit.split(held - kept));
+    let detach = |wanted: Wanted| Wanted { topic: wanted.topic.detached(), ..wanted };
+    wanted.into_iter().map(detach).collect()
+}
+
 /// What a request as a whole allows.
 #[derive(Clone, Copy)]
 struct Limits {
@@ -146,8 +160,8 @@ struct Limits {
 }
 
 impl Limits {
-    fn of(node: &Node, request: &FetchRequest) -> Limits {
-        let budget = node.config.answer_permits.total_bytes() / ANSWER_PART;
+    fn of(node: &Node, share: &AnswerShare, request: &FetchRequest) -> Limits {
+        let budget = share.answer_bytes_max();
         let bytes_max = u32::try_from(request.max_bytes)
             .unwrap_or(0)
             .min(node.config.limits.fetch_bytes_max)
@@ -204,7 +218,7 @@ fn read_of(table: &Table, partition: &FetchPartition) -> Result<Read, ErrorCode>
 /// None when the connection ends before there was memory for an answer.
 async fn read(
     node: &Node,
-    share: &BytePermits,
+    share: &AnswerShare,
     asked: &Asked,
     ends: &mut watch::Receiver<bool>,
 ) -> Option<(ReadsAnswer, AnswerMemory)> {
@@ -213,10 +227,9 @@ async fn read(
         asked.reads.iter().fold(0_u32, |sum, read| sum.saturating_add(read.bytes_max)).min(asked.bytes_max);
     let mut grown = false;
     loop {
-        let mut memory = tokio::select! {
+        let memory = tokio::select! {
             biased;
-            // The own share first: who waits for it holds nothing of the others'.
-            memory = take(share, &node.config.answer_permits, most) => memory,
+            memory = share.take(most.into()) => memory,
             _ = ends.wait_for(|ends| *ends) => return None,
         };
         let last = Instant::now() >= asked.deadline || *ends.borrow();
@@ -234,7 +247,7 @@ async fn read(
             continue;
         }
         if last || failed || bytes >= asked.bytes_min {
-            return Some((answers, (memory.0.split(bytes as u64), memory.1.split(bytes as u64))));
+            return Some((answers, memory.keep(bytes as u64)));
         }
         // Nothing is held while it waits.
         drop(memory);
@@ -242,11 +255,6 @@ async fn read(
         drop(answers);
         wait(node, watched, asked.deadline, ends).await;
     }
-}
-
-/// The own share first: who waits for it holds nothing of the others'.
-async fn take(share: &BytePermits, all: &BytePermits, bytes: u32) -> AnswerMemory {
-    (share.take(bytes.into()).await, all.take(bytes.into()).await)
 }
 
 /// The buckets to watch, each with the high watermark that was seen.

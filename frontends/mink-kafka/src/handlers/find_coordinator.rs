@@ -67,10 +67,18 @@ async fn find(
             let found = timeout_at(deadline, call.node.groups.coordinator(&id)).await;
             found.unwrap_or(Err(GroupError::CoordinatorNotAvailable)).map_err(refuse)
         }
-        TRANSACTION => Err(Refusal::new(
-            ErrorCode::InvalidRequest,
-            "transactions are not supported; use an idempotent producer without transactional.id",
-        )),
+        TRANSACTION => {
+            if call.node.counters.may_tell_of_transactions() {
+                tracing::info!(
+                    transactional_id = ?key,
+                    "a client asked for transactions, which are not supported; it may go on asking"
+                );
+            }
+            Err(Refusal::new(
+                ErrorCode::InvalidRequest,
+                "transactions are not supported; use an idempotent producer without transactional.id",
+            ))
+        }
         other => Err(Refusal::new(
             ErrorCode::InvalidRequest,
             format!("coordinator type {other} is not supported; use 0 (group)"),

@@ -35,6 +35,7 @@ pub(super) async fn init_producer_id(
         }
         Err(error) => {
             tracing::debug!(%error, "no producer id");
+            call.node.counters.limits().note_admin(&error);
             refuse(error_code::of_producer_id(&error))
         }
     }

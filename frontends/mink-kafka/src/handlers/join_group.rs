@@ -27,8 +27,15 @@ pub(super) async fn join_group(call: &mut Call<'_>, request: JoinGroupRequest) -
         Ok(request) => request,
         Err(error) => return crate::connection::ready(encoded(Err(refused(error, &asked)))),
     };
-    let groups = Arc::clone(&call.node.groups);
-    let joining = async move { groups.join(request).await }.boxed();
+    let node = Arc::clone(call.node);
+    let joining = async move {
+        let answer = node.groups.join(request).await;
+        if let Err(refused) = &answer {
+            node.counters.limits().note_group(refused.error);
+        }
+        answer
+    };
+    let joining = joining.boxed();
     waiting(call, joining, Err(refused(GroupError::NotCoordinator, &asked)), encoded).await
 }
 

@@ -145,6 +145,7 @@ async fn by_name(call: &Call<'_>, name: KafkaString, create: bool, created: &mut
                         return Line::Table(table.id);
                     }
                     tracing::info!(topic = ?name, %error, "a topic could not be made on first use");
+                    call.node.counters.limits().note_admin(&error);
                     error_code::of_auto_create(&error)
                 }
             }

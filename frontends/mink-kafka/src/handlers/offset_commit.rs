@@ -43,8 +43,14 @@ pub(super) async fn offset_commit(call: &mut Call<'_>, request: OffsetCommitRequ
         },
         Err(error) => return ready(encoded(Err(error))),
     };
-    let groups = Arc::clone(&call.node.groups);
-    let mut committing = async move { groups.commit(commit).await }.boxed();
+    let node = Arc::clone(call.node);
+    let mut committing = async move {
+        let answer = node.groups.commit(commit).await;
+        let each = answer.iter().flatten().filter_map(|result| result.as_ref().err());
+        each.chain(answer.as_ref().err()).for_each(|error| node.counters.limits().note_group(*error));
+        answer
+    }
+    .boxed();
     match tokio::time::timeout(TURN_MAX, &mut committing).await {
         Ok(answer) => ready(encoded(answer)),
         Err(_elapsed) => later(async move { encoded(committing.await) }),

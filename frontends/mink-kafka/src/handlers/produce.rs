@@ -5,6 +5,7 @@
 //! Invariants: I7: a batch that was handed over is acked, refused before it was ordered, or its connection closes; only if its topic
 //! was deleted is it refused later, for then nobody will ever read it (K-26). Time-outs end only the wait for room. I7: what was sent behind a curable refusal of the same partition fails too. K-9 and its kin
 //! are the log's.
+use super::keyless::KeylessErrors;
 use super::{Call, encode};
 use crate::connection::{Answer, Answering, later, ready};
 use crate::counters::Closed;
@@ -18,11 +19,11 @@ use futures::future::join_all;
 use mink_api::Broker;
 use mink_kafka_wire::ErrorCode;
 use mink_kafka_wire::messages::produce::{
-    LeaderIdAndEpoch, NodeEndpoint, PartitionProduceData, PartitionProduceResponse, ProduceRequest,
-    ProduceResponse, TopicProduceResponse,
+    BatchIndexAndErrorMessage, LeaderIdAndEpoch, NodeEndpoint, PartitionProduceData,
+    PartitionProduceResponse, ProduceRequest, ProduceResponse, TopicProduceResponse,
 };
 use mink_metadata::Table;
-use mink_record::kafka::{BatchHeader, Codec, ProducedLimits, check_produced};
+use mink_record::kafka::{BatchHeader, Codec, ProducedLimits, TimestampType, check_produced};
 use mink_router::{AppendTicket, Appended, Lost};
 use mink_types::BucketId;
 use std::collections::BTreeSet;
@@ -43,15 +44,35 @@ const BY_ID_FROM: i16 = 13;
 const PAUSE_BYTES: usize = 256 << 10;
 
 /// A batch that may be appended.
-struct Checked {
+pub(super) struct Checked {
     bucket: BucketId,
-    header: BatchHeader,
-    batch: Bytes,
+    timestamps: TimestampType,
+    pub(super) header: BatchHeader,
+    pub(super) batch: Bytes,
+}
+
+/// Which time an answer tells.
+#[derive(Clone, Copy)]
+struct Times {
+    timestamps: TimestampType,
+    /// The largest of the batch, as its producer states it.
+    stated: i64,
+}
+
+impl Times {
+    /// As Kafka answers: the time of appending where records bear it, and for a repeat the largest time of the batch that is there.
+    fn answered(self, appended: &Appended) -> i64 {
+        match self.timestamps {
+            TimestampType::LogAppendTime => appended.commit_time.0,
+            TimestampType::CreateTime if appended.duplicate => self.stated,
+            TimestampType::CreateTime => -1,
+        }
+    }
 }
 
 /// What becomes of one partition of the request.
 enum Outcome {
-    Refused(Refusal),
+    Refused(Refused),
     /// The batch was handed over and has its offset.
     Ordered(Ordered),
 }
@@ -61,6 +82,7 @@ struct Ordered {
     ticket: AppendTicket,
     bucket: BucketId,
     bytes: usize,
+    times: Times,
 }
 
 /// A partition of the request, in its order.
@@ -71,13 +93,25 @@ struct Partition {
 }
 
 /// Why a partition is refused, and whether its successors must be too.
-struct Refused {
+pub(super) struct Refused {
     refusal: Refusal,
     curable: bool,
+    /// What is wrong with single records of the batch.
+    records: Vec<BatchIndexAndErrorMessage>,
 }
 
-fn for_good(code: ErrorCode, why: impl Into<String>) -> Refused {
-    Refused { refusal: Refusal::new(code, why), curable: false }
+impl Refused {
+    pub(super) fn for_records(refusal: Refusal, records: Vec<BatchIndexAndErrorMessage>) -> Refused {
+        Refused { refusal, curable: false, records }
+    }
+
+    pub(super) fn curable(refusal: Refusal) -> Refused {
+        Refused { refusal, curable: true, records: Vec::new() }
+    }
+}
+
+pub(super) fn for_good(code: ErrorCode, why: impl Into<String>) -> Refused {
+    Refused { refusal: Refusal::new(code, why), curable: false, records: Vec::new() }
 }
 
 pub(super) async fn produce(call: &mut Call<'_>, request: ProduceRequest) -> Answering {
@@ -102,9 +136,9 @@ pub(super) async fn produce(call: &mut Call<'_>, request: ProduceRequest) -> Ans
         let mut answers: Vec<Vec<PartitionProduceResponse>> = topics.iter().map(|_| Vec::new()).collect();
         for Partition { topic, index, outcome } in partitions {
             let answer = match outcome {
-                Outcome::Refused(refusal) => {
+                Outcome::Refused(why) => {
                     settling.node.counters.partition_error();
-                    refused(index, refusal)
+                    refused(index, why.refusal, why.records)
                 }
                 Outcome::Ordered(ordered) => {
                     let Some(answer) = settling.settle(ordered, topics.get(topic), index).await else {
@@ -174,7 +208,7 @@ impl Settling {
     ) -> Option<PartitionProduceResponse> {
         if let Ok(appended) = ordered.ticket.durable().await {
             self.node.counters.produced(ordered.bytes);
-            return Some(acked(index, &appended));
+            return Some(acked(index, &appended, ordered.times));
         }
         let refusal = deleted(&self.node, ordered.bucket, topic)?;
         if let Some(topic) = topic {
@@ -183,7 +217,7 @@ impl Settling {
             refusals.note(topic, index, refusal.code, self.request);
         }
         self.node.counters.partition_error();
-        Some(refused(index, refusal))
+        Some(refused(index, refusal, Vec::new()))
     }
 }
 
@@ -208,6 +242,7 @@ async fn judge(call: &Call<'_>, topics: &[TopicRef], request: ProduceRequest) ->
     let state = call.node.admin.state();
     let whole = judge_request(&request);
     let mut seen = BTreeSet::new();
+    let mut keyless = KeylessErrors::default();
     let mut judged = Vec::new();
     for (at, (name, topic)) in topics.iter().zip(request.topic_data).enumerate() {
         let table = name.table(&state, &call.node.config.kafka_database);
@@ -217,11 +252,17 @@ async fn judge(call: &Call<'_>, topics: &[TopicRef], request: ProduceRequest) ->
             let held = call.refusals().held(name, index);
             let verdict = match (&whole, held) {
                 (Err((code, why)), _) => Err(for_good(*code, *why)),
-                (Ok(()), Some(code)) => Err(Refused {
-                    refusal: Refusal::new(code, "a batch before this one was refused; send both again"),
-                    curable: true,
-                }),
+                (Ok(()), Some(code)) => Err(Refused::curable(Refusal::new(
+                    code,
+                    "a batch before this one was refused; send both again",
+                ))),
                 (Ok(()), None) => judge_batch(call, table, &mut seen, partition),
+            };
+            let verdict = match (verdict, table) {
+                (Ok(checked), Ok(table)) if table.options.cleanup.compacts() => {
+                    keyless.judge(call.node, table, index, checked).await
+                }
+                (verdict, _) => verdict,
             };
             judged.push(Judged { topic: at, name: name.clone(), index, verdict });
             if bytes >= PAUSE_BYTES {
@@ -257,10 +298,8 @@ fn judge_batch(
         bucket.map(|bucket| (table, bucket)).ok_or(ErrorCode::UnknownTopicOrPartition)
     });
     // It may be about to exist, and clients ask again: so what is behind it must wait too.
-    let (table, bucket) = found.map_err(|code| Refused {
-        refusal: Refusal::new(code, "there is no such topic or partition"),
-        curable: true,
-    })?;
+    let (table, bucket) =
+        found.map_err(|code| Refused::curable(Refusal::new(code, "there is no such topic or partition")))?;
     let records = partition
         .records
         .ok_or_else(|| for_good(ErrorCode::InvalidRequest, "the partition has no records"))?;
@@ -284,7 +323,7 @@ fn judge_batch(
             "zstd needs Produce version 7 or later; use a newer client or another codec",
         ));
     }
-    Ok(Checked { bucket, header, batch })
+    Ok(Checked { bucket, timestamps: table.options.timestamps, header, batch })
 }
 
 /// A batch on its way, with what is needed to answer for it.
@@ -293,8 +332,8 @@ struct Handed {
     name: TopicRef,
     index: i32,
     bytes: usize,
-    /// Where it went, and the ticket, unless that was lost on the way.
-    ticket: Result<(BucketId, Result<AppendTicket, Lost>), Refused>,
+    /// Where it went, its times, and the ticket, unless that was lost on the way.
+    ticket: Result<(BucketId, Times, Result<AppendTicket, Lost>), Refused>,
 }
 
 /// Hands every accepted batch to its bucket, waiting for room until the request's time is over. A batch that found no room by
@@ -318,16 +357,17 @@ async fn hand_over(call: &mut Call<'_>, judged: Vec<Judged>, timeout: Duration) 
             let (bytes, ticket) = match verdict {
                 Err(refused) => (0, Err(refused)),
                 Ok((checked, permit)) => {
-                    let (bucket, bytes) = (checked.bucket, checked.batch.len());
-                    let append = source.append(checked.bucket, checked.header, checked.batch, permit);
-                    let ticket = timeout_at(deadline, append).await.map_err(|_elapsed| Refused {
-                        refusal: Refusal::new(
+                    let Checked { bucket, timestamps, header, batch } = checked;
+                    let bytes = batch.len();
+                    let times = Times { timestamps, stated: header.max_timestamp };
+                    let append = source.append(bucket, header, batch, timestamps, permit);
+                    let ticket = timeout_at(deadline, append).await.map_err(|_elapsed| {
+                        Refused::curable(Refusal::new(
                             ErrorCode::RequestTimedOut,
                             "the partition had no room for the batch within the request's time; nothing of it was written",
-                        ),
-                        curable: true,
+                        ))
                     });
-                    (bytes, ticket.map(|ticket| (bucket, ticket)))
+                    (bytes, ticket.map(|ticket| (bucket, times, ticket)))
                 }
             };
             Handed {
@@ -353,17 +393,20 @@ async fn ordered(
     for handed in handed {
         debug_assert!(topics.get(handed.topic) == Some(&handed.name), "a partition keeps its topic");
         let outcome = match handed.ticket {
-            Ok((bucket, Ok(mut ticket))) => match ticket.ordered().await {
-                Ok(Ok(_offset)) => Ok(Outcome::Ordered(Ordered { ticket, bucket, bytes: handed.bytes })),
+            Ok((bucket, times, Ok(mut ticket))) => match ticket.ordered().await {
+                Ok(Ok(_offset)) => {
+                    Ok(Outcome::Ordered(Ordered { ticket, bucket, bytes: handed.bytes, times }))
+                }
                 Ok(Err(error)) => Err(Some(Refused {
                     refusal: Refusal::new(error_code::of_append(&error), error.to_string()),
                     curable: error_code::append_is_curable(&error),
+                    records: Vec::new(),
                 })),
-                Err(Lost) => Err(deleted(call.node, bucket, Some(&handed.name))
-                    .map(|refusal| Refused { refusal, curable: true })),
+                Err(Lost) => Err(deleted(call.node, bucket, Some(&handed.name)).map(Refused::curable)),
             },
-            Ok((bucket, Err(Lost))) => Err(deleted(call.node, bucket, Some(&handed.name))
-                .map(|refusal| Refused { refusal, curable: true })),
+            Ok((bucket, _, Err(Lost))) => {
+                Err(deleted(call.node, bucket, Some(&handed.name)).map(Refused::curable))
+            }
             Err(refused) => Err(Some(refused)),
         };
         let outcome = match outcome {
@@ -378,7 +421,7 @@ async fn ordered(
             if refused.curable {
                 call.refusals().note(&handed.name, handed.index, refused.refusal.code, call.number);
             }
-            Outcome::Refused(refused.refusal)
+            Outcome::Refused(refused)
         });
         partitions.push(Partition { topic: handed.topic, index: handed.index, outcome });
     }
@@ -391,7 +434,7 @@ fn unacknowledged(call: &Call<'_>, partitions: &[Partition]) -> Answering {
     for partition in partitions {
         match &partition.outcome {
             Outcome::Ordered(ordered) => call.node.counters.produced(ordered.bytes),
-            Outcome::Refused(refusal) => {
+            Outcome::Refused(Refused { refusal, .. }) => {
                 failed = true;
                 call.node.counters.partition_error();
                 tracing::debug!(code = refusal.code.name(), why = %refusal.why, "a batch without acks was refused");
@@ -401,20 +444,26 @@ fn unacknowledged(call: &Call<'_>, partitions: &[Partition]) -> Answering {
     ready(if failed { Answer::Close(Closed::Unacknowledged) } else { Answer::Nothing })
 }
 
-fn acked(index: i32, appended: &Appended) -> PartitionProduceResponse {
+fn acked(index: i32, appended: &Appended, times: Times) -> PartitionProduceResponse {
     PartitionProduceResponse {
         index,
         base_offset: appended.base_offset.kafka(),
+        log_append_time_ms: times.answered(appended),
         log_start_offset: appended.log_start.kafka(),
         ..PartitionProduceResponse::default()
     }
 }
 
-fn refused(index: i32, refusal: Refusal) -> PartitionProduceResponse {
+fn refused(
+    index: i32,
+    refusal: Refusal,
+    record_errors: Vec<BatchIndexAndErrorMessage>,
+) -> PartitionProduceResponse {
     PartitionProduceResponse {
         index,
         error_code: refusal.code.code(),
         base_offset: -1,
+        record_errors,
         error_message: Some(refusal.why.into()),
         ..PartitionProduceResponse::default()
     }

@@ -12,7 +12,9 @@ use mink_kafka_wire::messages::describe_configs::{DescribeConfigsRequest, Descri
 use mink_kafka_wire::messages::find_coordinator::FindCoordinatorRequest;
 use mink_kafka_wire::messages::init_producer_id::InitProducerIdRequest;
 use mink_kafka_wire::messages::list_offsets::{ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic};
-use mink_kafka_wire::messages::metadata::{MetadataRequest, MetadataRequestTopic, MetadataResponse};
+use mink_kafka_wire::messages::metadata::{
+    MetadataRequest, MetadataRequestTopic, MetadataResponse, MetadataResponsePartition,
+};
 use mink_kafka_wire::{ErrorCode, Uuid};
 use mink_record::kafka::{BatchBuilder, Codec, RecordRef};
 use mink_types::TableOptions;
@@ -143,10 +145,23 @@ async fn k_19_a_topic_without_leaders_yet_is_retried_by_clients() {
     running.fake.opens(false);
     let response = ask(&running, 9, &by_name("slow")).await;
     let topic = &response.topics[0];
-    let retriable = |code| ErrorCode::from_code(code).is_some_and(ErrorCode::retriable);
-    let pending =
-        topic.partitions.iter().all(|partition| retriable(partition.error_code) && partition.leader_id == -1);
-    assert!(topic.error_code == 0 && pending, "{topic:?}");
+    let early = ErrorCode::LeaderNotAvailable;
+    assert!(early.retriable());
+    let pending = |partition: &MetadataResponsePartition| {
+        partition.error_code == early.code() && partition.leader_id == -1
+    };
+    assert!(topic.error_code == 0 && topic.partitions.iter().all(pending), "{topic:?}");
+}
+
+#[tokio::test]
+async fn names_of_kafkas_own_topics_are_refused() {
+    let running = start().await;
+    for name in ["__consumer_offsets", "__transaction_state", "__share_group_state"] {
+        let created = create(&running, wanted(name, 1, 1), false).await;
+        assert_eq!(created.error_code, ErrorCode::InvalidTopicException.code(), "{created:?}");
+        let told = ask(&running, 9, &by_name(name)).await;
+        assert_eq!(told.topics[0].error_code, ErrorCode::InvalidTopicException.code(), "{told:?}");
+    }
 }
 
 async fn create(running: &Running, topic: CreatableTopic, validate_only: bool) -> CreatableTopicResult {
@@ -174,6 +189,7 @@ async fn topics_are_created_checked_and_refused_as_kafka_does() {
         (wanted("zero", 0, 1), ErrorCode::InvalidPartitions),
         (wanted("many", 10_001, 1), ErrorCode::InvalidPartitions),
         (wanted("factor", 1, 0), ErrorCode::InvalidReplicationFactor),
+        (wanted("factor", 1, 17), ErrorCode::InvalidReplicationFactor),
         (wanted("a/b", 1, 1), ErrorCode::InvalidTopicException),
     ];
     for (topic, code) in refusals {
@@ -193,8 +209,8 @@ async fn topic_configs_are_taken_or_refused_by_name() {
         ..wanted(name, 1, 1)
     };
     for (config, value) in [
-        ("cleanup.policy", Some("compact")),
-        ("message.timestamp.type", Some("LogAppendTime")),
+        ("cleanup.policy", Some("compacted")),
+        ("message.timestamp.type", Some("AppendTime")),
         ("no.such", Some("1")),
         ("bucket.num", Some("3")),
         ("retention.ms", None),
@@ -231,17 +247,18 @@ async fn topic_configs_are_taken_or_refused_by_name() {
 #[tokio::test]
 async fn a_manual_assignment_counts_and_must_be_dense() {
     let running = start().await;
-    let assigned = |name: &str, indexes: &[i32]| CreatableTopic {
+    let assigned = |name: &str, indexes: &[i32], brokers: &[i32]| CreatableTopic {
         assignments: indexes
             .iter()
-            .map(|index| CreatableReplicaAssignment { partition_index: *index, broker_ids: vec![1, 2, 3] })
+            .map(|index| CreatableReplicaAssignment { partition_index: *index, broker_ids: brokers.to_vec() })
             .collect(),
         ..wanted(name, -1, -1)
     };
-    let made = create(&running, assigned("t", &[2, 0, 1]), false).await;
-    assert_eq!((made.error_code, made.num_partitions), (0, 3));
-    for indexes in [&[0, 2][..], &[0, 0], &[-1, 0]] {
-        let refused = create(&running, assigned("u", indexes), false).await;
+    let made = create(&running, assigned("t", &[2, 0, 1], &[1, 7, 3]), false).await;
+    assert_eq!((made.error_code, made.num_partitions), (0, 3), "the node is 7; the others do not matter");
+    for (indexes, brokers) in [(&[0, 2][..], &[7][..]), (&[0, 0], &[7]), (&[-1, 0], &[7]), (&[0, 1], &[8, 9])]
+    {
+        let refused = create(&running, assigned("u", indexes, brokers), false).await;
         assert_eq!(refused.error_code, ErrorCode::InvalidReplicaAssignment.code());
     }
 }

@@ -3,6 +3,7 @@
 //! Lives on: tests only.
 use super::fake::{Behaviour, config, start, start_with};
 use super::raw_client::{Client, batch, fetch, frame, produce};
+use crate::FramePermits;
 use crate::counters::Closed;
 use bytes::{BufMut, BytesMut};
 use mink_api::MetricValue;
@@ -10,7 +11,6 @@ use mink_kafka_wire::messages::api_versions::ApiVersionsRequest;
 use mink_kafka_wire::messages::fetch::FetchRequest;
 use mink_kafka_wire::messages::list_offsets::{ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic};
 use mink_kafka_wire::messages::produce::ProduceRequest;
-use mink_router::BytePermits;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -24,6 +24,17 @@ async fn k_30_a_length_below_0_or_above_the_limit_closes_at_once() {
         client.assert_closed().await;
     }
     assert_eq!(running.counters.closed_count(Closed::FrameLength), 4);
+}
+
+#[tokio::test]
+async fn who_speaks_tls_or_http_is_counted_as_such() {
+    let running = start().await;
+    for begin in [&b"\x16\x03\x01\x02\x00\x01"[..], b"GET / HTTP/1.1\r\n\r\n"] {
+        let mut client = Client::connect(running.address).await;
+        client.send_bytes(begin).await;
+        client.assert_closed().await;
+    }
+    assert_eq!(running.counters.closed_count(Closed::OtherProtocol), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -56,7 +67,7 @@ fn begin_of_large_frame(bytes: usize) -> BytesMut {
 #[tokio::test(start_paused = true)]
 async fn i20_a_stalled_frame_goes_soon_when_others_wait_for_its_memory() {
     let mut config = config();
-    config.large_request_permits = BytePermits::new(100 << 20);
+    config.large_request_permits = FramePermits::large(100 << 20, 100 << 20);
     let permits = config.large_request_permits.clone();
     let running = start_with(config).await;
     let mut first = Client::connect(running.address).await;
@@ -74,7 +85,7 @@ async fn i20_a_stalled_frame_goes_soon_when_others_wait_for_its_memory() {
 #[tokio::test(start_paused = true)]
 async fn k_30_a_large_frame_that_stops_coming_is_closed_and_keeps_nobody_out() {
     let mut config = config();
-    config.large_request_permits = BytePermits::new(100 << 20);
+    config.large_request_permits = FramePermits::large(100 << 20, 100 << 20);
     let permits = config.large_request_permits.clone();
     let running = start_with(config).await;
     let mut client = Client::connect(running.address).await;
@@ -248,7 +259,7 @@ async fn a_panic_closes_its_connection_and_no_other() {
 #[tokio::test]
 async fn i20_frames_wait_for_byte_permits_and_are_not_refused() {
     let mut config = config();
-    config.request_permits = BytePermits::new(64 << 10);
+    config.request_permits = FramePermits::ordinary(64 << 10);
     let running = start_with(config).await;
     let table = running.fake.topic("t", 1);
     let undurable = Behaviour { hold_durable: true, ..Behaviour::default() };

@@ -1,13 +1,14 @@
 //! Every situation that a client is told of by an error code, with the test that meets it.
 //!
 //! Lives on: tests only.
-//! Invariants: a row names a test that is there (that it reaches the code is for its reader to see); codes that no other test asks for
-//! are asked for here.
+//! Invariants: a row names a test that is there and that speaks of the row's code, by number or name; codes that no other test asks
+//! for are asked for here.
 use super::fake::{Behaviour, start};
 use super::raw_client::{Client, batch};
-use crate::error_code;
 use mink_api::AdminError;
 use mink_kafka_wire::ErrorCode;
+use mink_kafka_wire::messages::create_topics::{CreatableTopic, CreateTopicsRequest};
+use mink_kafka_wire::messages::init_producer_id::InitProducerIdRequest;
 use mink_kafka_wire::messages::list_offsets::{ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic};
 use mink_router::AppendError;
 use mink_types::{BucketId, BucketIndex, ProducerEpoch, ProducerId, Sequence};
@@ -20,9 +21,12 @@ const ALTER: &str = include_str!("alter.rs");
 const DESCRIBE: &str = include_str!("describe.rs");
 const SESSIONS: &str = include_str!("fetch_sessions.rs");
 const HOSTILE: &str = include_str!("hostile.rs");
+const CONFIGS: &str = include_str!("topic_configs.rs");
 const IDS: &str = include_str!("topic_ids.rs");
 const LIFE: &str = include_str!("groups/life.rs");
 const WAITING: &str = include_str!("groups/waiting.rs");
+const BROKERS: &str = include_str!("broker_configs.rs");
+const PRODUCERS: &str = include_str!("producers.rs");
 const HERE: &str = include_str!("errors.rs");
 const JOINING: &str = include_str!("../../../../core/mink-group/src/tests/joining.rs");
 const SYNCING: &str = include_str!("../../../../core/mink-group/src/tests/syncing.rs");
@@ -32,7 +36,7 @@ const TABLET: &str = include_str!("../../../../core/mink-log/src/tablet/tests.rs
 
 /// Situation, code, and the test that meets it. What a pure core decides is tested there; that its error has the code is tested here
 /// and in `error_code.rs`.
-const ROWS: [(&str, i16, &str, &str); 60] = [
+const ROWS: [(&str, i16, &str, &str); 66] = [
     ("not the owner", 6, PRODUCE, "what_was_sent_behind_a_curable_refusal_fails_too_and_a_retry_is_taken"),
     ("not the owner, and who is", 6, IDS, "who_comes_to_the_wrong_node_is_told_the_leader_and_its_address"),
     ("no leader yet", 5, ADMIN, "k_19_a_topic_without_leaders_yet_is_retried_by_clients"),
@@ -50,6 +54,13 @@ const ROWS: [(&str, i16, &str, &str); 60] = [
     ),
     ("wrong checksum", 2, PRODUCE, "a_damaged_batch_is_corrupt_and_zstd_needs_a_client_that_knows_it"),
     ("no record to be stored", 87, PRODUCE, "a_batch_that_can_never_be_accepted_fails_alone"),
+    (
+        "no key on a compacted topic",
+        87,
+        CONFIGS,
+        "p_22_a_record_without_a_key_is_refused_on_a_compacted_topic_and_its_batch_with_it",
+    ),
+    ("more than is inflated", 10, CONFIGS, "i19_what_cannot_be_opened_is_refused_on_a_compacted_topic"),
     ("batch too large", 10, PRODUCE, "p_20_a_batch_beyond_max_message_bytes_uses_no_offset"),
     ("time out of bounds", 32, HERE, "what_a_batch_must_not_be_has_a_code_of_its_own"),
     ("transactional batch", 48, HERE, "what_a_batch_must_not_be_has_a_code_of_its_own"),
@@ -106,7 +117,12 @@ const ROWS: [(&str, i16, &str, &str); 60] = [
     ("unknown member", 25, LIFE, "i18_a_commit_of_an_old_generation_or_a_stranger_is_refused"),
     ("wrong generation", 22, LIFE, "i18_a_commit_of_an_old_generation_or_a_stranger_is_refused"),
     ("rebalance runs", 27, JOINING, "heartbeats_are_answered_by_state_and_generation"),
-    ("first join without id", 79, LIFE, "a_group_lives_its_whole_life_in_every_version"),
+    (
+        "first join without id",
+        79,
+        JOINING,
+        "a_dynamic_member_of_version_4_is_told_its_id_before_it_is_a_member",
+    ),
     ("no common protocol", 23, JOINING, "members_share_a_protocol_or_are_refused"),
     ("sync without its protocol", 23, LIFE, "a_sync_of_version_5_without_its_protocol_is_refused"),
     ("sync of another generation", 22, SYNCING, "a_sync_is_refused_by_generation_member_and_protocol"),
@@ -136,6 +152,20 @@ const ROWS: [(&str, i16, &str, &str); 60] = [
     ("bad factor", 38, ADMIN, "topics_are_created_checked_and_refused_as_kafka_does"),
     ("bad name", 17, ADMIN, "k_19_a_new_name_becomes_a_topic_and_a_bad_one_is_refused_for_good"),
     ("bad configuration", 40, ADMIN, "topic_configs_are_taken_or_refused_by_name"),
+    ("a broker's bad configuration", 42, BROKERS, "i19_a_refused_change_of_a_broker_changes_nothing"),
+    ("too much kept for a broker", 44, BROKERS, "i20_what_is_kept_for_a_broker_is_bounded"),
+    (
+        "producers of a partition elsewhere",
+        6,
+        PRODUCERS,
+        "what_is_not_there_or_elsewhere_is_refused_by_partition",
+    ),
+    (
+        "more producers than an answer holds",
+        42,
+        PRODUCERS,
+        "i20_an_answer_holds_a_bounded_number_of_producers_and_all_of_a_partition",
+    ),
     ("a limit of ours", 44, HERE, "what_administration_refuses_has_a_code_of_its_own"),
     ("administration without metadata", 41, HERE, "what_administration_refuses_has_a_code_of_its_own"),
     ("unknown version", 35, HOSTILE, "an_unknown_version_of_api_versions_is_answered_in_the_oldest_form"),
@@ -150,11 +180,27 @@ const ROWS: [(&str, i16, &str, &str); 60] = [
     ("transactions", 42, ADMIN, "producer_ids_are_new_each_time_and_transactions_are_refused"),
 ];
 
+/// What the cores call a situation whose code they do not know.
+const IN_OTHER_WORDS: [(i16, &str); 1] = [(45, "is_gap(")];
+
 #[test]
-fn every_row_names_a_code_and_a_test_that_are_there() {
+fn every_row_names_a_test_that_is_there_and_speaks_of_its_code() {
     for (situation, code, text, test) in ROWS {
-        assert!(text.contains(&format!("fn {test}(")), "{situation}: no test {test}");
-        assert!(ErrorCode::from_code(code).is_some(), "{situation}: {code}");
+        let (_, rest) =
+            text.split_once(&format!("fn {test}(")).unwrap_or_else(|| panic!("{situation}: no {test}"));
+        let body = rest.split("\n}\n").next().unwrap_or_default();
+        let name = ErrorCode::from_code(code).map(|code| format!("::{code:?}"));
+        let name = name.unwrap_or_else(|| panic!("{situation}: {code} is no code"));
+        let other = IN_OTHER_WORDS.iter().find(|(of, _)| *of == code);
+        let number = |text: &str| {
+            text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == code.to_string())
+        };
+        // 0 is of requests whose answer is no answer: the connection closes.
+        let speaks = code == 0 || body.contains(&name) || number(body);
+        assert!(
+            speaks || other.is_some_and(|(_, words)| body.contains(words)),
+            "{situation}: {test} says nothing of {code}"
+        );
     }
 }
 
@@ -217,14 +263,31 @@ async fn offsets_of_a_bucket_that_opens_are_not_available_yet() {
     }
 }
 
-#[test]
-fn what_administration_refuses_has_a_code_of_its_own() {
+#[tokio::test]
+async fn what_administration_refuses_has_a_code_of_its_own() {
     let why = || "because".to_owned();
-    let throttled = AdminError::Throttled { after: Duration::from_secs(1) };
-    assert_eq!(error_code::of_admin(&throttled).code(), 89);
-    assert_eq!(error_code::of_admin(&AdminError::Limit { why: why() }).code(), 44);
-    assert_eq!(error_code::of_admin(&AdminError::Conflict { why: why() }).code(), 41);
-    assert_eq!(error_code::of_admin(&AdminError::Stopping).code(), 41);
-    assert_eq!(error_code::of_producer_id(&throttled).code(), 14);
-    assert_eq!(error_code::of_producer_id(&AdminError::Stopping).code(), 15);
+    // The code of CreateTopics and that of InitProducerId.
+    let refused = [
+        (AdminError::Throttled { after: Duration::from_secs(1) }, 89, 14),
+        (AdminError::Limit { why: why() }, 44, 44),
+        (AdminError::Conflict { why: why() }, 41, 14),
+        (AdminError::Unavailable { why: why() }, 7, 14),
+        (AdminError::Stopping, 41, 15),
+    ];
+    let running = start().await;
+    let mut client = Client::connect(running.address).await;
+    for (error, creating, beginning) in refused {
+        *running.fake.refuses.lock().expect("not poisoned") = Some(error.clone());
+        let topic = CreatableTopic {
+            name: "refused".into(),
+            num_partitions: 1,
+            replication_factor: 1,
+            ..CreatableTopic::default()
+        };
+        let request = CreateTopicsRequest { topics: vec![topic], ..CreateTopicsRequest::default() };
+        let created = client.call(7, &request).await;
+        assert_eq!(created.topics[0].error_code, creating, "{error}");
+        let request = InitProducerIdRequest { transactional_id: None, ..InitProducerIdRequest::default() };
+        assert_eq!(client.call(4, &request).await.error_code, beginning, "{error}");
+    }
 }

@@ -14,14 +14,19 @@ use mink_metadata::{
     Answer, BucketOpening, Command, CommandResult, FEATURE_LEVEL_MAX, Group, NewTable, Refusal, Registration,
     State,
 };
-use mink_record::kafka::{BatchHeader, first_at_or_after, max_timestamp_record, set_offset_and_epoch};
+use mink_record::RecordError;
+use mink_record::kafka::{
+    BatchHeader, Keyless, first_at_or_after, keyless, max_timestamp_record, set_append_time,
+    set_offset_and_epoch,
+};
 use mink_router::{
     AppendError, AppendReply, AppendTicket, Appended, BytePermit, DurableReply, EpochEnd, Lost, Position,
-    Read, ReadAnswer, ReadError, ReadsAnswer, WatchedOffset, append_reply,
+    ProducerState, Read, ReadAnswer, ReadError, ReadsAnswer, WatchedOffset, append_reply,
 };
 use mink_types::{
     BucketEpoch, BucketId, BucketIndex, ClusterUuid, CommitTime, DatabaseName, Incarnation, NodeId, Offset,
-    RequestId, SessionId, TableId, TableOptions, TablePath, TableUuid, Timestamp,
+    ProducerEpoch, ProducerId, RequestId, Sequence, SessionId, TableId, TableOptions, TablePath, TableUuid,
+    Timestamp, TimestampType,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -52,12 +57,12 @@ struct Log {
     end: u64,
     high_watermark: u64,
     behaviour: Behaviour,
-    unordered: Vec<(BatchHeader, Bytes, AppendReply)>,
+    unordered: Vec<(BatchHeader, Bytes, TimestampType, AppendReply)>,
     undurable: Vec<(DurableReply, Appended, u64)>,
 }
 
 impl Log {
-    fn order(&mut self, header: BatchHeader, batch: &[u8], reply: AppendReply) {
+    fn order(&mut self, header: BatchHeader, batch: &[u8], timestamps: TimestampType, reply: AppendReply) {
         if let Some(error) = self.behaviour.refuse.clone() {
             reply.refuse(error);
             return;
@@ -65,18 +70,21 @@ impl Log {
         let base_offset = Offset(self.end);
         let mut stored = BytesMut::from(batch);
         set_offset_and_epoch(&mut stored, base_offset.kafka(), 1).expect("a batch");
+        if timestamps == TimestampType::LogAppendTime {
+            set_append_time(&mut stored, APPENDED_AT.0).expect("a batch");
+        }
         self.end += u64::try_from(header.record_count).expect("checked");
         let header = BatchHeader::parse(&stored).expect("a batch");
         self.batches.push((header, stored.freeze()));
         let appended =
-            Appended { base_offset, commit_time: CommitTime(0), log_start: Offset(0), duplicate: false };
+            Appended { base_offset, commit_time: APPENDED_AT, log_start: Offset(0), duplicate: false };
         self.undurable.push((reply.ordered(base_offset), appended, self.end));
     }
 
     fn settle(&mut self) {
         if !self.behaviour.hold_order {
-            for (header, batch, reply) in std::mem::take(&mut self.unordered) {
-                self.order(header, &batch, reply);
+            for (header, batch, timestamps, reply) in std::mem::take(&mut self.unordered) {
+                self.order(header, &batch, timestamps, reply);
             }
         }
         if !self.behaviour.hold_durable {
@@ -109,9 +117,14 @@ pub(super) struct Fake {
     pub(super) panic_on_locate: AtomicUsize,
     /// Changes of tables so far.
     pub(super) alterations: AtomicUsize,
+    /// What administration refuses everything with.
+    pub(super) refuses: Mutex<Option<AdminError>>,
     pub(super) groups: groups::FakeGroups,
     address: Mutex<Option<SocketAddr>>,
 }
+
+/// When the fake appends whatever it is given.
+pub(super) const APPENDED_AT: CommitTime = CommitTime(1_777_000_000_123);
 
 const NODE: NodeId = NodeId(7);
 const INCARNATION: Incarnation = Incarnation(1);
@@ -132,6 +145,7 @@ impl Fake {
             watching: AtomicUsize::new(0),
             panic_on_locate: AtomicUsize::new(0),
             alterations: AtomicUsize::new(0),
+            refuses: Mutex::new(None),
             groups: groups::FakeGroups::default(),
             address: Mutex::new(None),
         };
@@ -198,6 +212,13 @@ impl Fake {
             self.open(table, 0..buckets);
         }
         Ok(table)
+    }
+
+    /// The topic of the name.
+    pub(super) fn table_named(&self, name: &str) -> TableId {
+        let inner = self.inner.lock().expect("not poisoned");
+        let database = DatabaseName::new("kafka").expect("a name");
+        inner.state.topic(&database, name).expect("created").id
     }
 
     /// Makes an internal table, and gives its address and id.
@@ -277,11 +298,21 @@ impl Fake {
 
 #[async_trait]
 impl LogSource for Fake {
+    async fn keyless(
+        &self,
+        header: BatchHeader,
+        batch: Bytes,
+        most: usize,
+    ) -> Result<Result<Keyless, RecordError>, Lost> {
+        Ok(keyless(&header, batch, 1 << 20, most))
+    }
+
     async fn append(
         &self,
         bucket: BucketId,
         header: BatchHeader,
         batch: Bytes,
+        timestamps: TimestampType,
         permit: BytePermit,
     ) -> Result<AppendTicket, Lost> {
         let mut changed = self.changed.subscribe();
@@ -291,7 +322,7 @@ impl LogSource for Fake {
         match inner.logs.get_mut(&bucket) {
             None => reply.refuse(AppendError::NotOwner { bucket }),
             Some(log) => {
-                log.unordered.push((header, batch, reply));
+                log.unordered.push((header, batch, timestamps, reply));
                 log.settle();
             }
         }
@@ -414,5 +445,32 @@ impl LogSource for Fake {
         }
         let end = if epoch == current { Offset(log.high_watermark) } else { Offset(0) };
         Ok((epoch <= current).then_some(EpochEnd { epoch, end }))
+    }
+
+    /// The producers of the batches that are durable.
+    async fn producers(
+        &self,
+        bucket: BucketId,
+        from: ProducerId,
+        most: usize,
+    ) -> Result<Vec<ProducerState>, ReadError> {
+        let inner = self.inner.lock().expect("not poisoned");
+        let log = inner.logs.get(&bucket).ok_or(ReadError::Opening { bucket })?;
+        if let Some(error) = log.behaviour.refuse_reads.clone() {
+            return Err(error);
+        }
+        let visible = |header: &&BatchHeader| Offset(log.high_watermark).kafka() > header.last_offset();
+        let stamped = log.batches.iter().map(|(header, _)| header).filter(|header| header.is_idempotent());
+        let states = stamped.filter(visible).map(|header| {
+            let state = ProducerState {
+                producer: ProducerId(header.producer_id),
+                epoch: ProducerEpoch(header.producer_epoch),
+                last_sequence: Sequence(header.base_sequence + header.last_offset_delta),
+                last_commit_time: CommitTime(0),
+            };
+            (state.producer, state)
+        });
+        let by_id: BTreeMap<_, _> = states.collect();
+        Ok(by_id.range(from..).map(|(_, state)| *state).take(most).collect())
     }
 }

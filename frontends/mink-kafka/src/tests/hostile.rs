@@ -4,6 +4,7 @@
 use super::alter::{alter, grow};
 use super::epochs::epoch_of;
 use super::fake::start;
+use super::producers::producers_of;
 use super::raw_client::{Client, batch, fetch, frame, produce};
 use crate::counters::Closed;
 use bytes::{BufMut, Bytes, BytesMut};
@@ -112,6 +113,7 @@ fn sound_frames() -> Vec<Bytes> {
     all(&mut frames, &ListPartitionReassignmentsRequest::default());
     all(&mut frames, &AlterReplicaLogDirsRequest::default());
     all(&mut frames, &DescribeQuorumRequest::default());
+    all(&mut frames, &producers_of("t", vec![0, 1]));
     all(&mut frames, &ListConfigResourcesRequest::default());
     all(&mut frames, &DescribeAclsRequest::default());
     all(&mut frames, &CreateAclsRequest::default());

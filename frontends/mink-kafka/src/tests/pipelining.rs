@@ -1,7 +1,7 @@
 //! Requests in a row on one connection: their answers' order, and how many may wait.
 //!
 //! Lives on: tests only.
-use super::fake::{config, start, start_with};
+use super::fake::{Behaviour, config, start, start_with};
 use super::raw_client::{Client, batch, fetch, frame, produce};
 use bytes::{BufMut, BytesMut};
 use mink_kafka_wire::messages::api_versions::ApiVersionsRequest;
@@ -71,16 +71,39 @@ async fn i20_a_socket_is_not_read_while_too_many_requests_wait() {
     let mut config = config();
     config.limits.requests_in_flight_max = 3;
     let running = start_with(config).await;
-    running.fake.topic("quiet", 1);
+    let table = running.fake.topic("t", 1);
+    running.fake.behave(table, 0, Behaviour { hold_durable: true, ..Behaviour::default() });
     let mut client = Client::connect(running.address).await;
-    let slow = FetchRequest { max_wait_ms: 1_000, ..fetch("quiet", &[(0, 0)]) };
     for correlation in 0..10 {
-        client.send(12, correlation, &slow).await;
+        client.send(9, correlation, &produce("t", 0, batch(&["x"]), -1)).await;
     }
-    running.fake.until(|fake| fake.watching.load(Ordering::SeqCst) == 3).await;
+    running.fake.until(|fake| fake.end(table, 0).0 == 3).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
-    assert_eq!(running.fake.watches.load(Ordering::SeqCst), 3);
+    assert_eq!(running.fake.end(table, 0).0, 3);
+    running.fake.behave(table, 0, Behaviour::default());
     for correlation in 0..10 {
+        assert_eq!(client.receive::<ProduceRequest>(9).await.0, correlation);
+    }
+}
+
+/// K-13, I20: what stands behind a fetch that waits is not read: it would take the memory that the fetch needs to be answered.
+#[tokio::test(start_paused = true)]
+async fn k_13_i20_fetches_behind_a_fetch_that_waits_take_nothing_from_it() {
+    let running = start().await;
+    running.fake.topic("quiet", 1);
+    running.fake.topic("loud", 1);
+    let mut client = Client::connect(running.address).await;
+    assert_eq!(client.produce("loud", 0, batch(&["x"])).await.error_code, 0);
+    let slow = FetchRequest { max_wait_ms: 1_000, ..fetch("quiet", &[(0, 0)]) };
+    client.send(12, 10, &slow).await;
+    running.fake.until(|fake| fake.watching.load(Ordering::SeqCst) == 1).await;
+    let reads = running.fake.reads.load(Ordering::SeqCst);
+    for correlation in 11..20 {
+        client.send(12, correlation, &fetch("loud", &[(0, 0)])).await;
+    }
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(running.fake.reads.load(Ordering::SeqCst), reads, "none of them has begun");
+    for correlation in 10..20 {
         assert_eq!(client.receive::<FetchRequest>(12).await.0, correlation);
     }
 }

@@ -7,7 +7,7 @@ use mink_kafka_wire::messages::produce::{
     PartitionProduceData, PartitionProduceResponse, ProduceRequest, TopicProduceData,
 };
 use mink_kafka_wire::{Request, decode_response, encode_request};
-use mink_record::kafka::{BatchBuilder, Codec, RecordRef, batches, records};
+use mink_record::kafka::{BatchBuilder, Codec, HEADER_BYTES, RecordRef, batches, records};
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -96,6 +96,18 @@ pub(super) fn batch_of<'a>(values: impl Iterator<Item = &'a [u8]>, codec: Codec)
         builder.push(RecordRef { timestamp, value: Some(value), ..RecordRef::default() }).expect("fits");
     }
     builder.build(codec, None).expect("built")
+}
+
+/// The batch with nonsense for records, and a checksum that is right.
+pub(super) fn damaged_records(batch: &[u8]) -> Bytes {
+    let mut bytes = batch.to_vec();
+    bytes[HEADER_BYTES..].fill(0xee);
+    let checksum = !bytes[21..].iter().fold(u32::MAX, |crc, byte| {
+        let step = |crc: u32, _| (crc >> 1) ^ if crc & 1 == 1 { 0x82f6_3b78 } else { 0 };
+        (0..8).fold(crc ^ u32::from(*byte), step)
+    });
+    bytes[17..21].copy_from_slice(&checksum.to_be_bytes());
+    bytes.into()
 }
 
 /// A fetch of partitions of one topic with their offsets, that waits for nothing.

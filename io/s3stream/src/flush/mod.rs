@@ -12,6 +12,7 @@
 pub(crate) mod book;
 pub(crate) mod plan;
 mod shelf;
+mod zeros;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -14,7 +14,7 @@ use mink_record::RecordError;
 use mink_record::kafka::{BatchBuilder, BatchHeader, Codec, RecordRef};
 use mink_router::{AppendError, AppendTicket, Lost, Receiver, Sender, lane};
 use mink_rt::mutant;
-use mink_types::Offset;
+use mink_types::{Offset, TimestampType};
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -55,7 +55,8 @@ async fn hand_over(parts: &LogParts, mut chunks: Receiver<Chunk>, outcomes: Send
         let how = match encoded {
             Ok((batch, header)) if bytes <= parts.batch_bytes_max => {
                 let permit = parts.permits.take(bytes as u64).await;
-                let handed = source.append(parts.bucket, header, batch, permit).await;
+                let timestamps = TimestampType::CreateTime;
+                let handed = source.append(parts.bucket, header, batch, timestamps, permit).await;
                 handed.map_err(|Lost| NotHanded::Unknown)
             }
             Ok(_) | Err(_) => Err(NotHanded::Refused(AppendRefused::TooLarge)),

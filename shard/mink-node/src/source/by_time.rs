@@ -16,12 +16,9 @@ use std::collections::BTreeMap;
 /// somebody who wants the node to inflate without an end.
 const LOOKS_MAX: u32 = 64;
 
-/// Questions that one search puts to its shard. The largest timestamp is halved down to behind a header that states too large a one: 63
+/// Questions that one search puts to its shard. The largest timestamp is halved down to behind a header that states too large a one: 64
 /// steps at most, each of which may pass the same few batches.
 const ASKS_MAX: u32 = 256;
-
-/// Below every timestamp that a record may have; what Kafka writes for a record without one.
-const NO_TIMESTAMP: i64 = -1;
 
 /// What a search needs: the shard, and eyes for batches.
 #[async_trait]
@@ -138,19 +135,27 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The shard goes by the largest timestamp that any header states. If its batch does not hold that, the largest that a record has
-    /// is found by halving: "is there a record at or after this time" can be answered in spite of such headers.
+    /// The shard goes by the largest timestamp that any header states, and finds no batch if that one lies below the log's start: what it
+    /// knows of a flushed range is of all its batches. If its batch does not hold that time, or there is none, the largest that a record
+    /// has is found by halving: "is there a record at or after this time" can be answered in spite of such headers.
     async fn max_timestamp(&mut self) -> Result<Found, ReadError> {
         let located = self.ask(Position::MaxTimestamp, Offset(0)).await?;
-        let stated = match self.candidate(located, Offset(0))? {
-            Ok(stated) => stated,
-            Err(found) => return Ok(found),
+        // There is no record after `high`.
+        let (at_once, mut high) = match self.candidate(located, Offset(0))? {
+            Ok(stated) => {
+                let record = self.look(&stated, Wanted::Largest).await?;
+                (record.map(|record| stated.found(record)), stated.header.max_timestamp)
+            }
+            Err(_) => (None, i64::MAX),
         };
-        let record = self.look(&stated, Wanted::Largest).await?;
-        let mut best = record.map_or_else(|| nothing(stated.epoch), |record| stated.found(record));
-        // There is a record of the time `low`, or `low` is before all; there is none after `high`.
-        let mut low = record.map_or(NO_TIMESTAMP, |record| record.timestamp);
-        let mut high = stated.header.max_timestamp;
+        let mut best = match at_once {
+            Some(found) => found,
+            None => self.first(Timestamp(i64::MIN), Offset(0), Wanted::Largest).await?,
+        };
+        // There is a record of the time `low`; without one there is none at all.
+        let Some(Timestamp(mut low)) = best.timestamp else {
+            return Ok(best);
+        };
         while low < high {
             let middle = low.saturating_add_unsigned(high.abs_diff(low).div_ceil(2));
             let there = self.first(Timestamp(middle), Offset(0), Wanted::Largest).await?;
@@ -247,6 +252,8 @@ mod tests {
         batches: Vec<(BatchHeader, Bytes)>,
         start: u64,
         end: i64,
+        /// Like a flushed log: all batches lie in one range, whose largest timestamp is known and may be of a deleted record.
+        one_range: bool,
         asks: AtomicU32,
         looks: AtomicU32,
     }
@@ -306,7 +313,7 @@ mod tests {
                 (time.0, from.max(start).kafka())
             } else {
                 let headers = self.batches.iter().map(|(header, _)| header);
-                let kept = headers.filter(|header| header.last_offset() >= start.kafka());
+                let kept = headers.filter(|header| self.one_range || header.last_offset() >= start.kafka());
                 (kept.map(|header| header.max_timestamp).max().unwrap_or(0), start.kafka())
             };
             let mut batches = self.batches.iter();
@@ -389,6 +396,32 @@ mod tests {
         assert_eq!((log.at(41), log.largest()), (None, Some((4, 40))), "90 is deleted");
         log.start = 6;
         assert_eq!((log.at(0), log.largest()), (None, None));
+    }
+
+    #[test]
+    fn k_15_the_largest_time_is_of_a_record_that_remains_when_its_range_states_that_of_a_deleted_one() {
+        for times in
+            [[1_000, 900, 800], [1_000, 800, 900], [1_000, -1, -1], [i64::MAX, 0, 7], [5, i64::MIN, -7]]
+        {
+            let [first, second, third] = times;
+            let mut log = Log { one_range: true, ..Log::default() };
+            log.honest(&[first; 3]);
+            log.honest(&[second; 3]);
+            log.honest(&[third; 3]);
+            assert_eq!(log.largest(), Some((0, first)));
+            let of_both = if third > second { (6, third) } else { (3, second) };
+            for (start, expected) in [(2, (2, first)), (3, of_both), (4, of_both), (6, (6, third))] {
+                log.start = start;
+                log.asks.store(0, Ordering::Relaxed);
+                let expected = (expected.0.max(start), expected.1);
+                assert_eq!(log.largest(), Some(expected), "{times:?} from {start}");
+                assert!(log.asks.load(Ordering::Relaxed) <= 2 + 64, "i20: one step a bit");
+            }
+            log.start = 9;
+            log.asks.store(0, Ordering::Relaxed);
+            assert_eq!(log.largest(), None);
+            assert_eq!(log.asks.load(Ordering::Relaxed), 2, "an empty log is not halved");
+        }
     }
 
     #[test]

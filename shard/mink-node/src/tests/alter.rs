@@ -4,7 +4,9 @@
 use super::story;
 use super::suspect::PATIENCE;
 use mink_api::AdminError;
-use mink_types::{BucketEpoch, BucketId, BucketIndex, Offset, TableOptions};
+use mink_metadata::{ConfigScope, FEATURE_LEVEL_CONFIGS};
+use mink_types::{BucketEpoch, BucketId, BucketIndex, CleanupPolicy, NodeId, Offset, TableOptions};
+use std::collections::BTreeMap;
 
 #[test]
 fn added_buckets_open_take_records_and_are_there_after_a_restart() {
@@ -61,6 +63,110 @@ fn k_17_a_reader_learns_where_an_earlier_owners_epoch_ended_after_a_restart() {
             assert_eq!(ends, expected.collect::<Vec<_>>());
             machine.node.stop().await;
             machine = site.start(site.config(1)).await.expect("starts again");
+        }
+        machine.node.stop().await;
+    });
+}
+
+#[test]
+fn what_was_set_for_brokers_is_there_after_a_restart_and_lost_by_no_other_change() {
+    story(|site| async move {
+        let mut machine = site.start(site.config(1)).await.expect("starts");
+        let own = ConfigScope::Node(machine.node.admin().identity().node);
+        let configs = |value: &str| BTreeMap::from([("log.roll.ms".to_owned(), value.to_owned())]);
+        let admin = machine.node.admin();
+        for (scope, value) in [(own, "1"), (ConfigScope::Cluster, "2")] {
+            admin.alter_broker_configs(scope, BTreeMap::new(), configs(value)).await.expect("set");
+            assert_eq!(machine.state().broker_configs(scope), &configs(value), "known when it is answered");
+        }
+        let late = admin.alter_broker_configs(own, BTreeMap::new(), configs("3")).await;
+        assert!(matches!(late, Err(AdminError::Conflict { .. })), "made from what is no more: {late:?}");
+        let nobody = ConfigScope::Node(NodeId(77));
+        let unknown = admin.alter_broker_configs(nobody, BTreeMap::new(), configs("3")).await;
+        assert!(matches!(unknown, Err(AdminError::Invalid { .. })), "{unknown:?}");
+        for _ in 0..2 {
+            machine.node.stop().await;
+            machine = site.start(site.config(1)).await.expect("starts again");
+            let state = machine.state();
+            assert_eq!(state.broker_configs(own), &configs("1"));
+            assert_eq!(state.broker_configs(ConfigScope::Cluster), &configs("2"));
+        }
+        let admin = machine.node.admin();
+        admin.alter_broker_configs(own, configs("1"), BTreeMap::new()).await.expect("deleted");
+        assert!(machine.state().broker_configs(own).is_empty());
+        machine.node.stop().await;
+    });
+}
+
+#[test]
+fn what_nothing_goes_by_is_kept_over_a_restart_and_taken_without_being_kept_by_an_older_log() {
+    story(|site| async move {
+        let mut seen = TableOptions::default();
+        seen.kept.set("segment.ms".into(), "5".into());
+        let mut machine = site.start(site.config(1)).await.expect("starts");
+        let table = machine.create_with("t", seen.clone()).await;
+        let mut altered = seen.clone();
+        altered.kept.set("flush.ms".into(), "7".into());
+        machine.node.admin().alter_table(table, seen, altered.clone()).await.expect("altered");
+        machine.node.stop().await;
+        machine = site.start(site.config(1)).await.expect("starts again");
+        assert_eq!(machine.state().table(table).expect("there").options, altered);
+        machine.node.stop().await;
+    });
+    story(|site| async move {
+        let mut options = TableOptions::default();
+        options.kept.set("segment.ms".into(), "5".into());
+        site.stillborn_of(2, FEATURE_LEVEL_CONFIGS - 1).await;
+        let machine = site.start(site.config(1)).await.expect("starts");
+        assert!(machine.state().feature_level() < FEATURE_LEVEL_CONFIGS, "an older node is there");
+        let table = machine.create_with("t", options.clone()).await;
+        let plain = TableOptions::default();
+        assert_eq!(machine.state().table(table).expect("there").options, plain);
+        machine.node.admin().alter_table(table, plain.clone(), options).await.expect("taken");
+        assert_eq!(machine.state().table(table).expect("there").options, plain);
+        machine.node.stop().await;
+    });
+}
+
+#[test]
+fn p_15_what_retention_goes_by_takes_effect_at_once_on_a_table_that_nobody_writes_to() {
+    story(|site| async move {
+        let machine = site.start(site.config(1)).await.expect("starts");
+        let plain = TableOptions { buckets: 2, log_ttl_ms: None, ..TableOptions::default() };
+        let by_age = TableOptions { log_ttl_ms: Some(1_000), ..plain.clone() };
+        let by_size = TableOptions { retention_bytes: Some(0), ..plain.clone() };
+        let compact =
+            |options: &TableOptions| TableOptions { cleanup: CleanupPolicy::Compact, ..options.clone() };
+        let both = TableOptions { cleanup: CleanupPolicy::CompactDelete, ..by_age.clone() };
+        let pairs = [
+            (plain.clone(), by_age.clone()),
+            (plain.clone(), by_size.clone()),
+            (compact(&by_age), by_age.clone()),
+            (compact(&by_size), by_size),
+            (compact(&by_age), both),
+        ];
+        let admin = machine.node.admin();
+        let mut tables = Vec::new();
+        for (place, (before, _)) in pairs.iter().enumerate() {
+            let table = machine.create_with(&format!("t{place}"), before.clone()).await;
+            assert!(admin.wait_open(table, PATIENCE).await);
+            tables.push(table);
+        }
+        let buckets = |table| (0..2).map(move |index| BucketId::unpartitioned(table, BucketIndex(index)));
+        let all: Vec<BucketId> = tables.iter().copied().flat_map(buckets).collect();
+        for bucket in &all {
+            machine.append(*bucket, 5).await;
+        }
+        site.until(PATIENCE, async || all.iter().all(|bucket| machine.end(*bucket) == Offset(5))).await;
+        site.sleep(PATIENCE).await;
+        let starts = |table| {
+            let state = machine.state();
+            buckets(table).map(|bucket| state.bucket(&bucket).expect("there").start.0).collect::<Vec<_>>()
+        };
+        for (table, (before, after)) in tables.iter().zip(pairs) {
+            assert_eq!(starts(*table), [0, 0], "kept by {before:?}");
+            admin.alter_table(*table, before, after).await.expect("altered");
+            site.until(PATIENCE, async || starts(*table) == [5, 5]).await;
         }
         machine.node.stop().await;
     });

@@ -77,7 +77,8 @@ async fn produce(handle: ShardHandle, bucket: BucketId, permits: BytePermits) {
         let batch = batch(2);
         let header = BatchHeader::parse(&batch).expect("sound");
         let (reply, ticket) = append_reply(permits.take(batch.len() as u64).await);
-        assert!(handle.appends.send(Append { bucket, header, batch, reply }).await.is_ok());
+        let timestamps = TimestampType::CreateTime;
+        assert!(handle.appends.send(Append { bucket, header, batch, timestamps, reply }).await.is_ok());
         tickets.push(ticket);
     }
     for (n, mut ticket) in (0_u64..).zip(tickets) {

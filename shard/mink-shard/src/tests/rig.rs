@@ -148,10 +148,19 @@ impl Rig {
     }
 
     pub(super) async fn append(&self, bucket: BucketId, batch: Bytes) -> AppendTicket {
+        self.append_with(bucket, batch, TimestampType::CreateTime).await
+    }
+
+    pub(super) async fn append_with(
+        &self,
+        bucket: BucketId,
+        batch: Bytes,
+        timestamps: TimestampType,
+    ) -> AppendTicket {
         let permit = self.permits.take(batch.len() as u64).await;
         let (reply, ticket) = append_reply(permit);
         let header = BatchHeader::parse(&batch).expect("sound");
-        let sent = self.handle.appends.send(Append { bucket, header, batch, reply }).await;
+        let sent = self.handle.appends.send(Append { bucket, header, batch, timestamps, reply }).await;
         assert!(sent.is_ok(), "the shard runs");
         ticket
     }

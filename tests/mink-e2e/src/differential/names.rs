@@ -13,6 +13,9 @@ const UUID_LENGTH: usize = 36;
 /// Ids that the scripts make up begin so, and stay.
 const MADE_UP: &str = "00000000-";
 
+/// No server says an earlier time of its own, in ms since 1970, and no script a later one that is answered.
+const SERVER_TIME_MIN: i64 = 1_750_000_000_000;
+
 /// Maps the values of one server in one run.
 #[derive(Debug)]
 pub(super) struct Names {
@@ -80,6 +83,10 @@ impl Names {
                 Ok(epoch) if epoch >= self.epoch => format!("<epoch:{}>", epoch - self.epoch),
                 _ => text.to_owned(),
             },
+            // The clock of the server; what the scripts send is older.
+            "log_append_time_ms" if text.parse().is_ok_and(|time: i64| time >= SERVER_TIME_MIN) => {
+                "<now>".to_owned()
+            }
             "total_bytes" | "usable_bytes" if !text.starts_with('-') => "<bytes>".to_owned(),
             // Counts what happened in the cluster since it began.
             "finalized_features_epoch" if !text.starts_with('-') => "<number>".to_owned(),

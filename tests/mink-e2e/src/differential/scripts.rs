@@ -71,6 +71,7 @@ pub(super) async fn run(run: &mut Asker) {
         ApiKey::CreateAcls => connections::create_acls(run).await,
         ApiKey::DeleteAcls => connections::delete_acls(run).await,
         ApiKey::InitProducerId => producers::init_producer_id(run).await,
+        ApiKey::DescribeProducers => producers::describe_producers(run).await,
         ApiKey::FindCoordinator => group_admin::find_coordinator(run).await,
         ApiKey::DescribeGroups => group_admin::describe_groups(run).await,
         ApiKey::ListGroups => group_admin::list_groups(run).await,

@@ -52,6 +52,7 @@ fn options(site: &Site, buckets: u32) -> TableOptions {
         log_ttl_ms: ttl.and_then(|ttl| u64::try_from(ttl.as_millis()).ok()),
         retention_bytes: plan.retention_bytes.filter(|_| dice.one_in(2)),
         batch_bytes_max: BATCH_BYTES_MAX_DEFAULT,
+        ..TableOptions::default()
     }
 }
 

@@ -9,7 +9,7 @@ use crate::machine::Serving;
 use futures::future::select;
 use mink_record::kafka::{BatchHeader, Codec};
 use mink_router::{AppendError, AppendTicket, Lost};
-use mink_types::BucketId;
+use mink_types::{BucketId, TimestampType};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,8 +47,8 @@ async fn hand(clients: &Clients, serving: &Serving, id: BatchId, bucket: BucketI
     let service = serving.process.runtime().service();
     let handed = serving.call(async move {
         let permit = permits.take(bytes.len() as u64).await;
-        let Ok(ticket) = service.timeout(ROOM_TIMEOUT, source.append(bucket, header, bytes, permit)).await
-        else {
+        let handing = source.append(bucket, header, bytes, TimestampType::CreateTime, permit);
+        let Ok(ticket) = service.timeout(ROOM_TIMEOUT, handing).await else {
             return Handed::NoRoom;
         };
         let Ok(mut ticket) = ticket else { return Handed::Lost };

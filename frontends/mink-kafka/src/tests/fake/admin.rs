@@ -4,8 +4,11 @@
 use super::{Fake, INCARNATION, NODE};
 use async_trait::async_trait;
 use mink_api::{Admin, AdminError, Broker, DeleteRecordsError, DeleteUpTo, Metric, NodeIdentity, NodeStatus};
-use mink_metadata::{Command, CommandResult, State, TableChange};
+use mink_metadata::{
+    BrokerConfigChange, Command, CommandResult, ConfigScope, RefusalKind, State, TableChange,
+};
 use mink_types::{BucketId, ClusterName, DatabaseName, Offset, ProducerId, TableId, TableOptions, TablePath};
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -32,6 +35,9 @@ impl Admin for Fake {
     }
 
     async fn create_table(&self, path: TablePath, options: TableOptions) -> Result<TableId, AdminError> {
+        if let Some(refused) = self.refuses.lock().expect("not poisoned").clone() {
+            return Err(refused);
+        }
         self.table(&path.to_string(), options)
     }
 
@@ -51,6 +57,26 @@ impl Admin for Fake {
             }
             CommandResult::Done(_) => Ok(()),
             CommandResult::Refused(refusal) => Err(AdminError::Conflict { why: refusal.to_string() }),
+        }
+    }
+
+    async fn alter_broker_configs(
+        &self,
+        scope: ConfigScope,
+        seen: BTreeMap<String, String>,
+        configs: BTreeMap<String, String>,
+    ) -> Result<(), AdminError> {
+        self.alterations.fetch_add(1, Ordering::SeqCst);
+        match self.submit(&Command::AlterBrokerConfigs(BrokerConfigChange { scope, seen, configs })) {
+            CommandResult::Done(_) => Ok(()),
+            CommandResult::Refused(refusal) => {
+                let why = refusal.to_string();
+                Err(match refusal.kind() {
+                    RefusalKind::Stale => AdminError::Conflict { why },
+                    RefusalKind::Limit => AdminError::Limit { why },
+                    _ => AdminError::Invalid { why },
+                })
+            }
         }
     }
 
@@ -106,6 +132,9 @@ impl Admin for Fake {
     }
 
     fn producer_id(&self) -> Result<ProducerId, AdminError> {
+        if let Some(refused) = self.refuses.lock().expect("not poisoned").clone() {
+            return Err(refused);
+        }
         let id = self.producer_ids.fetch_add(1, Ordering::SeqCst);
         Ok(ProducerId(i64::try_from(id).expect("small")))
     }

@@ -2,8 +2,7 @@
 //!
 //! Lives on: tests only.
 use super::Fake;
-use crate::{KafkaConfig, KafkaCounters, KafkaServer};
-use mink_router::BytePermits;
+use crate::{AnswerPermits, FramePermits, KafkaConfig, KafkaCounters, KafkaServer};
 use mink_rt::{EpollRuntime, Runtime};
 use mink_types::{DatabaseName, Limits};
 use std::net::SocketAddr;
@@ -28,9 +27,9 @@ pub(in crate::tests) fn config() -> KafkaConfig {
         kafka_database: DatabaseName::new("kafka").expect("a name"),
         auto_create: true,
         default_partitions: 2,
-        request_permits: BytePermits::new(256 << 20),
-        large_request_permits: BytePermits::new(256 << 20),
-        answer_permits: BytePermits::new(256 << 20),
+        request_permits: FramePermits::ordinary(256 << 20),
+        large_request_permits: FramePermits::large(256 << 20, 100 << 20),
+        answer_permits: AnswerPermits::new(256 << 20),
         drain_timeout: Duration::from_secs(30),
     }
 }

@@ -95,6 +95,8 @@ pub(super) async fn produce(run: &mut Asker) {
     let small = target(run, "small", 1, &[("max.message.bytes", "1000")]).await;
     let large = batch(["x".repeat(TOO_MANY_BYTES)], None);
     run.ask("too large", small.request(vec![(0, Some(large))])).await;
+    compacted(run).await;
+    append_times(run).await;
     let b = target(run, "b", 3, &[]).await;
     sequences(run, &b).await;
     run.damaged(b.request(good(1))).await;
@@ -168,6 +170,52 @@ async fn records(run: &mut Asker) {
         ("timestamp in 2200", 7_258_118_400_000),
     ] {
         run.ask(case, r.request(vec![(next(), Some(stamped(timestamp)))])).await;
+    }
+}
+
+fn keyed(keys: &[Option<&[u8]>], codec: Codec, stamp: Option<ProducerStamp>) -> Bytes {
+    let mut builder = BatchBuilder::new();
+    for (timestamp, key) in (TIMESTAMP..).zip(keys) {
+        builder.push(RecordRef { timestamp, key: *key, value: Some(b"v"), headers: &[] }).unwrap();
+    }
+    builder.build(codec, stamp).unwrap()
+}
+
+/// Compacted topics take records with keys alone.
+async fn compacted(run: &mut Asker) {
+    let k = target(run, "k", 1, &[("cleanup.policy", "compact")]).await;
+    let both = target(run, "kd", 1, &[("cleanup.policy", "compact,delete")]).await;
+    let key: Option<&[u8]> = Some(b"k");
+    let plain = |keys: &[Option<&[u8]>]| vec![(0, Some(keyed(keys, Codec::None, None)))];
+    run.ask("compacted: keys", k.request(plain(&[key, key]))).await;
+    run.ask("compacted: an empty key", k.request(plain(&[Some(b"")]))).await;
+    run.ask("compacted: one has none", k.request(plain(&[key, None, key]))).await;
+    run.ask("compacted: five have none", k.request(plain(&[None; 5]))).await;
+    for codec in [Codec::Gzip, Codec::Snappy, Codec::Lz4, Codec::Zstd] {
+        let records = keyed(&[key, None], codec, None);
+        let case = format!("compacted: one of {} has none", codec.name());
+        run.ask(&case, k.request(vec![(0, Some(records))])).await;
+        let records = keyed(&[key, key], codec, None);
+        run.ask(&format!("compacted: keys, {}", codec.name()), k.request(vec![(0, Some(records))])).await;
+    }
+    run.ask("compacted and deleted: keys", both.request(plain(&[key]))).await;
+    run.ask("compacted and deleted: none", both.request(plain(&[None]))).await;
+}
+
+/// Topics whose records bear the time of appending.
+async fn append_times(run: &mut Asker) {
+    let t = target(run, "at", 2, &[("message.timestamp.type", "LogAppendTime")]).await;
+    run.ask("append time: two records", t.request(good(0))).await;
+    let records = keyed(&[Some(b"k"), None], Codec::Zstd, None);
+    run.ask("append time: zstd", t.request(vec![(0, Some(records))])).await;
+    run.ask("append time: set by the client", t.request(vec![(0, Some(changed(ATTRIBUTES, 0x08)))])).await;
+    let init = InitProducerIdRequest { transactional_id: None, ..InitProducerIdRequest::default() };
+    run.until("there are ids", 4, &init, |answer| answer.error_code == 0).await;
+    let id = run.quiet(4, &init).await.producer_id;
+    let stamp = ProducerStamp { id, epoch: 0, base_sequence: 0 };
+    for case in ["append time: of a producer", "append time: the same again"] {
+        let records = keyed(&[None], Codec::None, Some(stamp));
+        run.ask(case, t.request(vec![(1, Some(records))])).await;
     }
 }
 

@@ -111,6 +111,7 @@ async fn assignments(run: &mut Asker, i: &KafkaString) {
         ("assigned to one twice", assigned(i, &[(0, vec![node, node])])),
         ("assigned and counted", CreatableTopic { num_partitions: 1, ..assigned(i, &[(0, vec![node])]) }),
         ("assigned from 1", assigned(i, &[(1, vec![node])])),
+        ("assigned to a stranger", assigned(i, &[(0, vec![node + 1])])),
     ];
     for (case, topic) in cases {
         ask(run, case, CreateTopicsRequest { validate_only: true, ..create(vec![topic]) }).await;
@@ -226,11 +227,12 @@ pub(super) async fn create_partitions(run: &mut Asker) {
     run.ask("no topics", of(vec![])).await;
     run.ask("a topic twice", of(vec![topic(&a, 3, None), topic(&a, 4, None)])).await;
     run.ask("20 million", validated(vec![topic(&a, 20_000_000, None)])).await;
-    let assigned: [(&str, i32, &[&[i32]]); 5] = [
+    let assigned: [(&str, i32, &[&[i32]]); 6] = [
         ("assigned", 4, &[&[node], &[node]]),
         ("assigned: too few", 4, &[&[node]]),
         ("assigned: too many", 3, &[&[node], &[node]]),
         ("assigned to nobody", 3, &[&[]]),
+        ("assigned to a stranger", 3, &[&[node + 1]]),
         ("assigned: an empty list", 3, &[]),
     ];
     for (case, count, brokers) in assigned {
