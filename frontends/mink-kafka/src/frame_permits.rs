@@ -97,14 +97,19 @@ impl FramePermits {
             return permit;
         }
         let mut permit = BytePermit::default();
-        let whole = self.grow(&mut permit, 0, bytes);
+        let whole = async {
+            let mut covered = 0;
+            while covered < bytes {
+                covered = self.grow(&mut permit, covered, bytes).await;
+            }
+        };
         match small.as_ref().filter(|small| small.total_bytes() >= bytes) {
             Some(small) => tokio::select! {
                 biased;
                 permit = small.take(bytes) => return permit,
-                _covered = whole => {}
+                () = whole => {}
             },
-            None => _ = whole.await,
+            None => whole.await,
         }
         permit
     }

@@ -11,3 +11,7 @@ mod targets;
 pub use allocator::Capped;
 pub use seeds::seeds;
 pub use targets::{TARGETS, Target};
+
+#[cfg(test)]
+#[global_allocator]
+static ALLOCATOR: Capped = Capped;
