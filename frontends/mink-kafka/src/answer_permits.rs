@@ -12,7 +12,7 @@ use std::time::Duration;
 const SHARE_PART: u64 = 8;
 const SHARE_PART_NEW: u64 = 32;
 
-/// One answer may take this part of its connection's share, so that the next one is read while the first is written.
+/// A fetch's answer may take this part of its connection's share: the rest is for small ones, which may wait there behind an append.
 const ANSWER_PART: u64 = 2;
 
 /// A client that takes nothing for so long must go, if others wait for what its answer holds: a known one, and a new one.

@@ -3,8 +3,9 @@
 //! Lives on: the service runtime, one task per connection.
 //! Owns: the socket, the queue of answers.
 //! Invariants: K-13: the place of an answer is taken before its request is dispatched, and answers leave in that order; at most
-//! `requests_in_flight_max` wait, then the socket is not read. A request but Produce and Fetch is done before the next is
-//! looked at, so that what a client asks in order happens in order; a Produce holds its successors until it is ordered.
+//! `requests_in_flight_max` wait, then the socket is not read. What a client asks in order happens in order: a Produce
+//! holds its successors until it is ordered, an OffsetCommit until it is durable or slow, a Fetch, a JoinGroup and a SyncGroup until they are
+//! answered, any other request until it is done. So who waits for others is the first of its connection, and what it needs is held by none behind it.
 use crate::answer_permits::{AnswerMemory, AnswerShare};
 use crate::counters::Closed;
 use crate::frame_reader::{Count, FrameReader, ReadEnd, ReadFrame};

@@ -83,6 +83,40 @@ async fn i20_a_stalled_frame_goes_soon_when_others_wait_for_its_memory() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn t_8_i20_frames_that_came_in_part_keep_none_waiting_that_is_there() {
+    const PARTS: usize = 40;
+    let mut config = config();
+    config.request_permits = FramePermits::ordinary(4 << 20);
+    let permits = config.request_permits.clone();
+    let running = start_with(config).await;
+    running.fake.topic("t", 1);
+    // A third of a frame, whose client sends no more.
+    let mut part = BytesMut::new();
+    part.put_i32(1 << 20);
+    part.put_slice(&[0, 0, 0, 9]);
+    part.put_bytes(0, 340_000);
+    let mut stalled = Vec::new();
+    for _ in 0..PARTS {
+        let client = Client::connect(running.address).await;
+        client.stream.try_write(&part).expect("the system takes some of it");
+        stalled.push(client);
+    }
+    running.fake.until(|_| permits.is_short()).await;
+    let begun = Instant::now();
+    let mut good = Client::connect(running.address).await;
+    let value = "v".repeat(20_000);
+    for _ in 0..10 {
+        assert_eq!(good.produce("t", 0, batch(&[&value])).await.error_code, 0);
+    }
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    // They go one after the other, as each gets its memory and does not use it.
+    let gone = |_: &_| running.counters.closed_count(Closed::FrameDeadline) == PARTS as u64;
+    running.fake.until_within(60_000, gone).await;
+    running.fake.until(|_| permits.held_bytes() < 64 << 10).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn k_30_a_large_frame_that_stops_coming_is_closed_and_keeps_nobody_out() {
     let mut config = config();
     config.large_request_permits = FramePermits::large(100 << 20, 100 << 20);

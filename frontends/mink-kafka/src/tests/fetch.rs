@@ -5,7 +5,7 @@ use super::fake::{Behaviour, config, start, start_with};
 use super::raw_client::{Client, batch, batch_of, fetch, visible};
 use crate::AnswerPermits;
 use mink_kafka_wire::ErrorCode;
-use mink_kafka_wire::messages::fetch::{FetchPartition, FetchRequest};
+use mink_kafka_wire::messages::fetch::{FetchPartition, FetchRequest, ForgottenTopic};
 use mink_record::kafka::Codec;
 use mink_router::ReadError;
 use mink_types::{BucketId, BucketIndex, ObjectId, Offset};
@@ -48,6 +48,30 @@ async fn outside_of_the_log_is_out_of_range_without_positions() {
         let positions = (partition.high_watermark, partition.last_stable_offset, partition.log_start_offset);
         assert_eq!(positions, (-1, -1, -1));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn i20_a_fetch_that_waits_lets_go_of_a_frame_of_which_it_needs_little() {
+    let config = config();
+    let permits = config.request_permits.clone();
+    let running = start_with(config).await;
+    running.fake.topic("quiet", 1);
+    let mut client = Client::connect(running.address).await;
+    let forgotten = ForgottenTopic {
+        topic: "other".into(),
+        partitions: (0..100_000).collect(),
+        ..ForgottenTopic::default()
+    };
+    let slow = FetchRequest {
+        max_wait_ms: 60_000,
+        forgotten_topics_data: vec![forgotten],
+        ..fetch("quiet", &[(0, 0)])
+    };
+    client.send(12, 1, &slow).await;
+    running.fake.until(|fake| fake.watching.load(Ordering::SeqCst) == 1).await;
+    assert!(permits.held_bytes() < 8 << 10, "{} bytes", permits.held_bytes());
+    let (correlation, answer) = client.receive::<FetchRequest>(12).await;
+    assert_eq!((correlation, answer.responses[0].topic.as_str()), (1, "quiet"));
 }
 
 #[tokio::test(start_paused = true)]
