@@ -255,11 +255,11 @@ impl Producers {
         Err(AppendRefused::TooManyProducers { producers })
     }
 
-    /// Folds a logged batch in.
-    pub(crate) fn record(&mut self, batch: LoggedBatch) {
-        self.expire(batch.commit_time);
+    /// Folds a logged batch in, and says how many producers its time let expire.
+    pub(crate) fn record(&mut self, batch: LoggedBatch) -> usize {
+        let expired = self.expire(batch.commit_time);
         let Some(stamp) = batch.stamp.filter(|_| batch.count > 0) else {
-            return;
+            return expired;
         };
         let placed = Placed {
             base_sequence: stamp.base_sequence,
@@ -277,16 +277,19 @@ impl Producers {
             known.filter(follows).unwrap_or(Entry { epoch: stamp.epoch, window: Window::default() });
         entry.window.push(placed);
         self.remembered.put(stamp.producer, entry);
+        expired
     }
 
-    /// Forgets who was idle for longer than the expiry when the log reached `commit_time`.
-    pub(crate) fn expire(&mut self, commit_time: CommitTime) {
+    /// Forgets who was idle for longer than the expiry when the log reached `commit_time`, and says how many.
+    pub(crate) fn expire(&mut self, commit_time: CommitTime) -> usize {
+        let before = self.len();
         while let Some((last, _)) = self.remembered.oldest() {
             if idle_ms(last, commit_time) <= self.limits.expiry() {
-                return;
+                break;
             }
             self.remembered.forget_oldest();
         }
+        before - self.len()
     }
 
     /// After the limit was lowered the table may be above it: only the idle ones go.

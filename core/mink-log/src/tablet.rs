@@ -44,7 +44,14 @@ pub struct Recovered {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AppendStep {
     /// Store the batch here: its offsets are taken.
-    Ordered { base_offset: Offset, end: Offset, commit_time: CommitTime, stamp: Option<Stamp> },
+    Ordered {
+        base_offset: Offset,
+        end: Offset,
+        commit_time: CommitTime,
+        stamp: Option<Stamp>,
+        /// Producers that were forgotten since they had been idle for longer than the expiry at its commit time.
+        expired: usize,
+    },
     /// It is stored and durable: answer at once with where it lies (I6).
     DuplicateDurable { base_offset: Offset, commit_time: CommitTime },
     /// It is stored; answer when the log is durable up to `end`.
@@ -139,12 +146,12 @@ impl Tablet {
         }
         let base_offset = self.next_offset;
         let batch = LoggedBatch { base_offset, count, commit_time, stamp };
-        self.producers.record(batch);
+        let expired = self.producers.record(batch);
         self.epochs.note(self.epoch, base_offset);
         self.next_offset = batch.end();
         self.last_commit_time = commit_time;
         debug_assert!(self.next_offset > base_offset, "I2: every batch takes at least one offset");
-        Ok(AppendStep::Ordered { base_offset, end: batch.end(), commit_time, stamp })
+        Ok(AppendStep::Ordered { base_offset, end: batch.end(), commit_time, stamp, expired })
     }
 
     fn repeat(&self, base_offset: Offset, end: Offset, commit_time: CommitTime) -> AppendStep {

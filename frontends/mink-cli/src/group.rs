@@ -8,7 +8,7 @@ use crate::address::KafkaAddress;
 use crate::failure::Failure;
 use crate::output::{Form, OutputArgs, printer};
 use clap::{Args, Subcommand};
-use mink_client::{Client, ClientError, ErrorCode, GroupDescription, GroupMember, Position};
+use mink_client::{Client, ClientError, ErrorCode, ErrorKind, GroupDescription, GroupMember, Position};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -25,7 +25,7 @@ Examples:
   mink group describe app --output csv        a line per partition: committed offset, end, lag
 
 The lag is the number of records behind the committed offset. A partition that a member has and that nothing was
-committed for has none.";
+committed for has none. Members whose assignment is of another protocol than the consumers' are not shown: -.";
 
 #[derive(Debug, Subcommand)]
 enum Verb {
@@ -72,8 +72,11 @@ pub(crate) async fn run(args: GroupArgs) -> Result<(), Failure> {
         Verb::Describe { group, node, output } => {
             let client = node.connect().await?;
             let failed = Failure::kafka(&node.kafka);
-            let found = client.describe_group(&group).await.map_err(&failed)?;
+            let found = find(&client, &group).await.map_err(&failed)?;
             let found = found.ok_or_else(|| unknown(&group))?;
+            if let Err(why) = &found.members {
+                eprintln!("the members are not shown, since an assignment cannot be read: {why}");
+            }
             let lines = lines(&client, &group, &found).await.map_err(&failed)?;
             describe(&group, &found, &lines, output.output)
         }
@@ -97,8 +100,57 @@ fn unknown(group: &str) -> Failure {
 
 fn occupied(group: &str) -> Failure {
     Failure::failed(format!(
-        "group {group} has members; stop its consumers first (`mink group describe {group}` names them), and wait for their sessions to end"
+        "group {group} has members, and offsets are changed only while it has none: stop its consumers first (`mink group describe {group}` names those that can be read), or wait for their sessions to end"
     ))
+}
+
+/// A group as far as it can be read.
+#[derive(Debug)]
+struct Found {
+    state: String,
+    protocol_type: String,
+    /// How the leader assigns; none if the members cannot be read.
+    protocol: Option<String>,
+    /// Or why they cannot be read: an assignment is bytes between a leader and its members, and need not be what consumers use.
+    members: Result<Vec<GroupMember>, String>,
+}
+
+impl From<GroupDescription> for Found {
+    fn from(found: GroupDescription) -> Found {
+        let GroupDescription { state, protocol_type, protocol, members } = found;
+        Found { state, protocol_type, protocol: Some(protocol), members: Ok(members) }
+    }
+}
+
+impl Found {
+    /// Those that can be read.
+    fn readable(&self) -> &[GroupMember] {
+        self.members.as_deref().unwrap_or_default()
+    }
+
+    /// Whether somebody is a member. Of members that cannot be read the state tells.
+    fn is_occupied(&self) -> bool {
+        match &self.members {
+            Ok(members) => !members.is_empty(),
+            Err(_) => !matches!(self.state.as_str(), "Empty" | "Dead"),
+        }
+    }
+}
+
+/// A group, without its members if what they were assigned cannot be read; none if there is no such group.
+async fn find(client: &Client, group: &str) -> Result<Option<Found>, ClientError> {
+    match client.describe_group(group).await {
+        Err(error) if error.kind() == ErrorKind::Protocol => {
+            let listed = client.groups().await?.into_iter().find(|listed| listed.group == group);
+            Ok(listed.map(|listed| Found {
+                state: listed.state,
+                protocol_type: listed.protocol_type,
+                protocol: None,
+                members: Err(error.to_string()),
+            }))
+        }
+        ended => Ok(ended?.map(Found::from)),
+    }
 }
 
 /// One partition of a group.
@@ -132,10 +184,10 @@ fn partitions(committed: BTreeMap<(String, i32), i64>, members: &[GroupMember]) 
     lines.into_iter().map(line).collect()
 }
 
-async fn lines(client: &Client, group: &str, found: &GroupDescription) -> Result<Vec<Line>, ClientError> {
+async fn lines(client: &Client, group: &str, found: &Found) -> Result<Vec<Line>, ClientError> {
     let offsets = client.group_offsets(group).await?;
     let committed = offsets.into_iter().map(|one| ((one.topic, one.partition), one.offset)).collect();
-    let mut lines = partitions(committed, &found.members);
+    let mut lines = partitions(committed, found.readable());
     for line in &mut lines {
         // A member may have a topic that is gone by now.
         line.end = match client.find_topic(&line.topic).await? {
@@ -162,15 +214,17 @@ fn row(line: &Line, members: &[GroupMember]) -> Vec<Value> {
     ]
 }
 
-fn describe(group: &str, found: &GroupDescription, lines: &[Line], form: Form) -> Result<(), Failure> {
+fn describe(group: &str, found: &Found, lines: &[Line], form: Form) -> Result<(), Failure> {
     if form == Form::Json {
         return Ok(writeln!(std::io::stdout(), "{}", whole(group, found, lines))?);
     }
     if form == Form::Table {
         let mut out = std::io::stdout().lock();
         let lag: i64 = lines.iter().filter_map(Line::lag).sum();
-        writeln!(out, "group {group}: {}, {} members, lag {lag}", found.state, found.members.len())?;
-        for member in &found.members {
+        let count =
+            found.members.as_ref().map_or_else(|_| "-".to_owned(), |members| members.len().to_string());
+        writeln!(out, "group {group}: {}, {count} members, lag {lag}", found.state)?;
+        for member in found.readable() {
             let instance = member.instance.as_ref().map(|id| format!(", instance {id}")).unwrap_or_default();
             let GroupMember { member, client, host, assigned, .. } = member;
             writeln!(out, "  {member}: client {client} at {host}{instance}, {} partitions", assigned.len())?;
@@ -178,27 +232,25 @@ fn describe(group: &str, found: &GroupDescription, lines: &[Line], form: Form) -
     }
     let mut printer = printer(form, COLUMNS)?;
     for line in lines {
-        printer.row(row(line, &found.members))?;
+        printer.row(row(line, found.readable()))?;
     }
     printer.finish()
 }
 
-/// All of it as one value.
-fn whole(group: &str, found: &GroupDescription, lines: &[Line]) -> Value {
-    let members: Vec<Value> = found
-        .members
-        .iter()
-        .map(|member| {
-            json!({
-                "member": member.member, "instance": member.instance, "client": member.client,
-                "host": member.host, "partitions": member.assigned.len(),
-            })
+/// All of it as one value; members that cannot be read are null.
+fn whole(group: &str, found: &Found, lines: &[Line]) -> Value {
+    let member = |member: &GroupMember| {
+        json!({
+            "member": member.member, "instance": member.instance, "client": member.client,
+            "host": member.host, "partitions": member.assigned.len(),
         })
-        .collect();
+    };
+    let members: Option<Vec<Value>> =
+        found.members.as_ref().ok().map(|members| members.iter().map(member).collect());
     let partitions: Vec<Value> = lines
         .iter()
         .map(|line| {
-            let values = COLUMNS.iter().map(|name| (*name).to_owned()).zip(row(line, &found.members));
+            let values = COLUMNS.iter().map(|name| (*name).to_owned()).zip(row(line, found.readable()));
             Value::Object(values.collect())
         })
         .collect();
@@ -239,19 +291,44 @@ mod tests {
 
     #[test]
     fn a_description_as_json_has_members_and_partitions() {
-        let found = GroupDescription {
+        let found = Found {
             state: "Stable".into(),
             protocol_type: "consumer".into(),
-            protocol: "range".into(),
-            members: vec![member(&[("t", 0)])],
+            protocol: Some("range".into()),
+            members: Ok(vec![member(&[("t", 0)])]),
         };
-        let mut lines = partitions(BTreeMap::from([(("t".to_owned(), 0), 4)]), &found.members);
+        let mut lines = partitions(BTreeMap::from([(("t".to_owned(), 0), 4)]), found.readable());
         lines[0].end = Some(6);
         let value = whole("g", &found, &lines);
         assert_eq!(value["partitions"][0]["lag"], 2);
         assert_eq!(value["partitions"][0]["client"], "c");
         assert_eq!(value["members"][0]["partitions"], 1);
         assert_eq!((&value["group"], &value["state"]), (&json!("g"), &json!("Stable")));
+    }
+
+    #[test]
+    fn members_that_cannot_be_read_are_none_that_are_shown_and_occupy_the_group() {
+        let mut found = Found {
+            state: "Stable".into(),
+            protocol_type: "consumer".into(),
+            protocol: None,
+            members: Err("1 byte, and no version".into()),
+        };
+        let lines = partitions(BTreeMap::from([(("t".to_owned(), 0), 4)]), found.readable());
+        let value = whole("g", &found, &lines);
+        assert_eq!((&value["members"], &value["protocol"]), (&Value::Null, &Value::Null));
+        assert_eq!(value["partitions"][0]["committed"], 4);
+        assert_eq!(value["partitions"][0]["member"], Value::Null);
+        for (state, occupied) in
+            [("Stable", true), ("PreparingRebalance", true), ("Empty", false), ("Dead", false)]
+        {
+            found.state = state.into();
+            assert_eq!(found.is_occupied(), occupied, "{state}");
+        }
+        found.members = Ok(Vec::new());
+        assert!(!found.is_occupied());
+        found.members = Ok(vec![member(&[])]);
+        assert!(found.is_occupied());
     }
 
     #[test]

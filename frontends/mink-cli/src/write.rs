@@ -9,15 +9,18 @@ use crate::numbers;
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 use mink_client::{
-    ClientError, Codec, ErrorCode, HeaderRef, Producer, ProducerConfig, Record, partition_of_key,
+    Client, ClientError, Codec, ErrorCode, HeaderRef, Producer, ProducerConfig, Record, partition_of_key,
 };
 use mink_types::TablePath;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, BufReader};
 
 /// Longest line, in bytes: what a record may have, with room for its JSON.
 const LINE_BYTES_MAX: u64 = 64 << 20;
+
+/// How long a table that is not there is looked for. A node that makes tables on first use has made it when it answers.
+const LOOKUP_PATIENCE: Duration = Duration::from_millis(300);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -90,6 +93,7 @@ impl Output<'_> {
     async fn start(&self) -> Result<(Producer, i32), Failure> {
         let WriteArgs { table, compression, node, .. } = self.args;
         let client = node.connect().await?;
+        look_up(table, &node.kafka).await?;
         let config = ProducerConfig { codec: *compression, ..ProducerConfig::default() };
         let started = Producer::start(&client, &topic(table), config).await;
         let producer = started.map_err(|error| not_begun(error, table, &node.kafka))?;
@@ -152,11 +156,23 @@ pub(crate) async fn run(args: WriteArgs) -> Result<(), Failure> {
     written
 }
 
+/// Refuses soon what is not there: the producer's own client is patient, since to it a table may only be late.
+async fn look_up(table: &TablePath, address: &str) -> Result<(), Failure> {
+    let hasty = Client::with_patience(address, LOOKUP_PATIENCE).await.map_err(Failure::kafka(address))?;
+    match hasty.topic(&topic(table)).await {
+        Err(error) if error.code() == Some(ErrorCode::UnknownTopicOrPartition) => {
+            Err(not_begun(error, table, address))
+        }
+        // Anything else may pass, and is told by the producer if it does not.
+        _ => Ok(()),
+    }
+}
+
 /// Why there is no way to the topic.
 fn not_begun(error: ClientError, table: &TablePath, address: &str) -> Failure {
     match error.code() {
         Some(ErrorCode::UnknownTopicOrPartition) => Failure::failed(format!(
-            "there is no table {table}, and the node makes none on first use; `mink table create {table}` does"
+            "there is no table {table}, and the node makes none on first use; make it with `mink table create {table}`, or start the node with --kafka-auto-create true"
         )),
         _ => Failure::kafka(address)(error),
     }

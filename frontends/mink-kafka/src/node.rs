@@ -6,6 +6,7 @@ use crate::{KafkaConfig, KafkaCounters};
 use mink_api::{Admin, Broker, GroupCoordinator, LogSource};
 use mink_rt::Service;
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// The node as the handlers see it.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub(crate) struct Node {
     pub(crate) service: Service,
     pub(crate) counters: KafkaCounters,
     pub(crate) sessions: FetchSessions,
+    /// The one turn of whoever changes a topic or a broker: changes of one node never meet each other.
+    pub(crate) alterations: Semaphore,
 }
 
 impl Node {

@@ -21,7 +21,7 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
 /// First and longest pause after the system refused a connection for want of something.
@@ -51,7 +51,16 @@ impl KafkaServer {
     ) -> KafkaServer {
         let counters = KafkaCounters::new();
         let sessions = FetchSessions::default();
-        let node = Arc::new(Node { config, source, admin, groups, service, counters, sessions });
+        let node = Arc::new(Node {
+            config,
+            source,
+            admin,
+            groups,
+            service,
+            counters,
+            sessions,
+            alterations: Semaphore::new(1),
+        });
         KafkaServer { listener, node }
     }
 

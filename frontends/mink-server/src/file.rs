@@ -20,20 +20,24 @@ pub enum FileError {
     Kind { path: String, key: String },
 }
 
-/// The file's values as `--key=value`, without those whose environment variable is set.
+/// The text of a file.
+pub(crate) fn read(path: &Path) -> Result<String, FileError> {
+    std::fs::read_to_string(path)
+        .map_err(|error| FileError::Read { path: path.display().to_string(), why: error.to_string() })
+}
+
+/// The values of the file `name`, whose text is given, as `--key=value`, without those whose environment variable is set.
 pub(crate) fn flags(
-    path: &Path,
+    name: &str,
+    text: &str,
     known: &BTreeSet<String>,
     environment: impl Fn(&str) -> bool,
 ) -> Result<Vec<String>, FileError> {
-    let name = path.display().to_string();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| FileError::Read { path: name.clone(), why: error.to_string() })?;
     let table: toml::Table = text
         .parse()
-        .map_err(|error: toml::de::Error| FileError::Syntax { path: name.clone(), why: error.to_string() })?;
+        .map_err(|error: toml::de::Error| FileError::Syntax { path: name.into(), why: error.to_string() })?;
     let mut flags = Vec::new();
-    flatten("", &table, &name, known, &environment, &mut flags)?;
+    flatten("", &table, name, known, &environment, &mut flags)?;
     Ok(flags)
 }
 
@@ -85,13 +89,10 @@ fn scalar(value: &toml::Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
 
     fn read(text: &str, set: &str) -> Result<Vec<String>, FileError> {
-        let mut file = tempfile::NamedTempFile::new().expect("a file");
-        file.write_all(text.as_bytes()).expect("written");
         let known = ["wal-linger", "wal-batch-bytes", "node-id", "kafka-auto-create", "http-hosts", "config"];
-        flags(file.path(), &known.map(String::from).into(), |name| name == set)
+        flags("mink.toml", text, &known.map(String::from).into(), |name| name == set)
     }
 
     #[test]

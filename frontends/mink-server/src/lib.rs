@@ -15,6 +15,7 @@ mod memory;
 mod offline;
 mod open_files;
 mod origins;
+mod parse;
 mod resident;
 mod serve;
 mod server;
@@ -28,7 +29,8 @@ pub use memory::{MEMORY_MIN, Memory, TOPIC_BYTES};
 
 pub use mink_object::ProbeVerdict;
 pub use offline::{OfflineError, StoreVerdict, check_store, recover_metadata};
+pub use parse::{parse, parse_text};
 pub use serve::serve_blocking;
 pub use server::{Ready, ServeError, Server};
-pub use settings::{MetadataPlace, Settings, SettingsError, parse};
+pub use settings::{MetadataPlace, Settings, SettingsError};
 pub use units::{Amount, Bytes, duration};

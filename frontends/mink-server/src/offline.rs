@@ -3,9 +3,10 @@
 //! Lives on: the thread that calls; a service runtime of its own.
 //! Invariants: I13 (recovery holds the data directory's lock, so no node of this directory runs meanwhile, and overwrites no database
 //! that is ahead or went another way).
+use crate::parse::parse;
 use crate::serve::{FAILED, PATIENCE, fail, refuse};
 use crate::server::{ServeError, open_log, open_stores};
-use crate::settings::{Settings, SettingsError, parse};
+use crate::settings::{Settings, SettingsError};
 use mink_node::DataDir;
 use mink_object::{ObjectStore, ProbeVerdict, probe};
 use mink_rt::{EpollRuntime, Runtime, Service, ServiceConfig};

@@ -4,8 +4,9 @@
 use crate::allocator;
 use crate::logging;
 use crate::open_files;
+use crate::parse::parse;
 use crate::server::Server;
-use crate::settings::{Settings, SettingsError, parse};
+use crate::settings::{Settings, SettingsError};
 use mink_node::NodeEnd;
 use mink_rt::{EpollRuntime, Runtime, ServiceConfig};
 use std::ffi::OsString;

@@ -18,7 +18,9 @@ use mink_metadata::Listener;
 use mink_node::{DataDir, DataDirError, Node, NodeConfig, NodeEnd, Progress, StartError, Stores};
 use mink_object::{ObjectStore, OpenContext, OpenError};
 use mink_rt::{Runtime, Service};
-use mink_sql::{CommandLog, Database, Home, LoadError, Metadata, MetadataConfig, OpenLogError, SqliteLog};
+use mink_sql::{
+    CommandLog, Database, Home, IdentityError, LoadError, Metadata, MetadataConfig, OpenLogError, SqliteLog,
+};
 use mink_types::{Incarnation, LogIndex, RowHash};
 use std::fmt;
 use std::net::SocketAddr;
@@ -39,9 +41,9 @@ pub enum ServeError {
     Listen { flag: &'static str, address: SocketAddr, source: std::io::Error },
     #[error("{0}")]
     Store(String),
-    #[error(transparent)]
+    #[error("{0}{remedy}", remedy = of_database(.0))]
     Log(#[from] OpenLogError),
-    #[error(transparent)]
+    #[error("{0}{remedy}", remedy = of_store(.0))]
     Load(#[from] LoadError),
     #[error(transparent)]
     Start(#[from] StartError),
@@ -52,6 +54,28 @@ pub enum ServeError {
 impl From<OpenError> for ServeError {
     fn from(error: OpenError) -> ServeError {
         ServeError::Store(error.to_string())
+    }
+}
+
+/// What to do about a database, where its own words do not say it.
+fn of_database(error: &OpenLogError) -> &'static str {
+    match error {
+        OpenLogError::Open { .. } => {
+            "; check that it is one of mink's, in a directory that exists and is writable, or name another by --metadata"
+        }
+        OpenLogError::Newer { .. } => "",
+    }
+}
+
+/// What to do about a store, where its own words do not say it.
+fn of_store(error: &LoadError) -> &'static str {
+    match error {
+        LoadError::Store { .. }
+        | LoadError::Identity(IdentityError::Store { .. } | IdentityError::Create { .. }) => {
+            "; check --storage, that the store is reachable, and its credentials, then start again"
+        }
+        // These say it, or no flag helps.
+        _ => "",
     }
 }
 
@@ -103,7 +127,12 @@ impl Server {
     /// Starts a node and its listeners; when this returns clients are served.
     pub async fn start(settings: Settings, runtime: Arc<dyn Runtime>) -> Result<Server, ServeError> {
         let service = runtime.service();
-        let dir = DataDir::open(&settings.args.data_dir)?;
+        let dir = DataDir::open_patiently(&settings.args.data_dir, &service).await?;
+        // What lives in memory leaves nothing in the directory that could be another cluster's.
+        let is_kept = settings.metadata != MetadataPlace::Memory;
+        if is_kept {
+            dir.check_cluster(&settings.cluster)?;
+        }
         let kafka = bind("kafka-listen", settings.args.kafka_listen).await?;
         let http = bind("http-listen", settings.args.http_listen).await?;
         let (kafka_at, http_at) = (local(kafka.as_ref()), local(http.as_ref()));
@@ -123,6 +152,9 @@ impl Server {
             cluster: settings.cluster.clone(),
         };
         let metadata = Metadata::open(home, MetadataConfig::default()).await?;
+        if is_kept {
+            dir.note_cluster(&settings.cluster)?;
+        }
         let told = Arc::clone(&shown);
         let progress = Progress::new(move |step| told.step(&step));
         let config = node_config(&settings, stores, log, &ready, progress);
@@ -366,5 +398,26 @@ fn node_config(
         runtime: ready.runtime.into(),
         version: env!("CARGO_PKG_VERSION").into(),
         progress,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_or_a_store_that_cannot_be_opened_is_told_with_the_flag_that_names_it() {
+        let reason = || "no".to_owned();
+        let open = OpenLogError::Open { path: "x".into(), reason: reason() };
+        let identity = IdentityError::Store { store: "s3://b".into(), reason: reason() };
+        for (error, flag) in [
+            (ServeError::from(open), "--metadata"),
+            (LoadError::from(identity).into(), "--storage"),
+            (LoadError::Store { reason: reason() }.into(), "--storage"),
+        ] {
+            assert!(error.to_string().contains(flag), "{error}");
+        }
+        let empty = LoadError::NoSnapshot;
+        assert_eq!(ServeError::from(empty.clone()).to_string(), empty.to_string(), "it has its own remedy");
     }
 }

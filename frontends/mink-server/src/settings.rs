@@ -3,20 +3,16 @@
 //! Lives on: anywhere.
 //! Invariants: a setting that cannot work is refused before anything is started, with the remedy.
 use crate::args::{HostPort, Listen, ServeArgs};
-use crate::environment::tell_place;
-use crate::file::{self, FileError};
+use crate::file::FileError;
 use crate::groups::group_limits;
 use crate::memory::{MEMORY_MIN, Memory};
 use crate::origins::Origins;
 use crate::units::{Amount, Bytes};
-use clap::{Args, Command, FromArgMatches};
 use mink_node::{CompactionConfig, GroupLimits};
 use mink_rt::machine::FS_ROOT;
 use mink_rt::{memory_limit, shards_by_default};
 use mink_types::{ClusterName, DatabaseName, LimitError, Limits, NameError, NodeId};
 use s3stream::{ENTRY_BYTES_MAX, WalConfig};
-use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -108,30 +104,6 @@ pub struct Settings {
     pub limits: Limits,
     pub groups: GroupLimits,
     pub memory: Memory,
-}
-
-/// Parses the flags of `mink serve` (without the words `mink serve`), with the file they name.
-pub fn parse(arguments: &[OsString]) -> Result<ServeArgs, SettingsError> {
-    let command =
-        || ServeArgs::augment_args(Command::new("serve").no_binary_name(true)).args_override_self(true);
-    let typed = command().try_get_matches_from(arguments);
-    let typed = typed.map_err(|error| tell_place(error, &command(), arguments, None))?;
-    let mut first = ServeArgs::from_arg_matches(&typed)?;
-    let Some(path) = &first.config else {
-        first.origins = Origins::of(&command(), &typed, None);
-        return Ok(first);
-    };
-    let known: BTreeSet<String> =
-        command().get_arguments().filter_map(|argument| argument.get_long().map(String::from)).collect();
-    let flags = file::flags(path, &known, |name| std::env::var_os(name).is_some())?;
-    let name = path.display().to_string();
-    let file = Some((name.as_str(), flags.as_slice()));
-    let all = flags.iter().map(OsString::from).chain(arguments.iter().cloned());
-    let both = command().try_get_matches_from(all);
-    let both = both.map_err(|error| tell_place(error, &command(), arguments, file))?;
-    let mut args = ServeArgs::from_arg_matches(&both)?;
-    args.origins = Origins::of(&command(), &typed, file);
-    Ok(args)
 }
 
 impl Settings {
@@ -364,6 +336,8 @@ fn limits(args: &ServeArgs, memory: &Memory) -> Result<Limits, SettingsError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parse::parse;
+    use std::ffi::OsString;
 
     fn resolve(flags: &[&str]) -> Result<Settings, SettingsError> {
         let flags: Vec<OsString> = flags.iter().map(OsString::from).collect();

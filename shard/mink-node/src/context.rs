@@ -21,7 +21,7 @@ use mink_sql::Metadata;
 use mink_types::{BucketId, ClusterUuid, Incarnation, TableUuid, WalChain};
 use s3stream::{Compactor, Reader, Wal};
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Reasons to end that may wait to be heard; the first one is what counts.
@@ -52,6 +52,8 @@ pub(crate) struct Context {
     pub(crate) draining: AtomicBool,
     /// Bytes that searches by time may inflate to, over all clients: they wait for one another (K-29, I20).
     pub(crate) inflating: BytePermits,
+    /// Batches whose records would have gone beyond what one may inflate to.
+    pub(crate) inflated_refused: AtomicU64,
     /// What was found lost or damaged when chains were taken over.
     pub(crate) lost: Mutex<Vec<String>>,
     pub(crate) ends: mpsc::Sender<NodeEnd>,

@@ -30,11 +30,13 @@ pub enum StartError {
     DatabaseDiffers { index: LogIndex, incarnation: Incarnation },
     #[error("taking over from incarnation {incarnation}: {what}")]
     Takeover { incarnation: Incarnation, what: String },
-    #[error("this node was fenced while it started: another process runs under the same --node-id")]
+    #[error(
+        "this node was fenced while it started: another process runs under the same --node-id; stop it, or give this one another --node-id"
+    )]
     Fenced,
     #[error("wal: {0}")]
     Wal(String),
-    #[error("cores: {0}")]
+    #[error("cores: {0}; give fewer --shards, or let the process have more threads")]
     Cores(String),
 }
 

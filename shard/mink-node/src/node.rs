@@ -33,7 +33,7 @@ use mink_shard::{Control, Inbox, LogFold, ShardConfig, ShardHandle, ShardParts, 
 use mink_sql::{Metadata, ROWS_KEPT_DEFAULT};
 use mink_types::{ClusterUuid, WalChain};
 use s3stream::{Reader, ReaderParts, Wal, WalEnd, WalParts};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -66,7 +66,9 @@ impl Node {
             .await
             .map_err(|_| StartError::Fenced)?
         else {
-            return Err(StartError::Metadata("the first heartbeat got no answer".into()));
+            return Err(StartError::Metadata(
+                "the first heartbeat got no answer; check the database (--metadata), then start again".into(),
+            ));
         };
         lease.renewed(until);
         let (ends, ended) = ends();
@@ -110,6 +112,7 @@ impl Node {
             garbage: GarbageCounters::default(),
             draining: AtomicBool::new(false),
             inflating,
+            inflated_refused: AtomicU64::new(0),
             lost: Mutex::default(),
             ends,
             groups,

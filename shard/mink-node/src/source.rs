@@ -11,8 +11,8 @@ use by_time::{Batches, Look, Search};
 use bytes::Bytes;
 use futures::future::{join_all, select_all};
 use mink_api::{Found, LogSource};
-use mink_record::RecordError;
 use mink_record::kafka::{BatchHeader, Codec, Keyless, RecordTime, keyless};
+use mink_record::{RecordError, RecordErrorKind};
 use mink_router::{
     Append, AppendTicket, BytePermit, EpochEnd, Located, Lost, Position, ProducerState, Read, ReadError,
     Reads, ReadsAnswer, Request, Watch, WatchedOffset, append_reply, reply, shard_of,
@@ -21,6 +21,7 @@ use mink_rt::{BlockingError, fail_point};
 use mink_types::{BucketEpoch, BucketId, ProducerId, TimestampType};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// [`LogSource`] of a node.
 #[derive(Clone, Debug)]
@@ -187,14 +188,15 @@ impl Context {
         usize::try_from(self.config.limits.inflated_bytes_max).unwrap_or(usize::MAX)
     }
 
-    /// Lets `work` look at the records of a batch, which may have to be inflated: off the runtime's own threads.
+    /// Lets `work` look at the records of a batch, which may have to be inflated: off the runtime's own threads. Counts a batch that
+    /// inflates to more than it may.
     async fn with_records<T: Send + 'static>(
         &self,
         name: &'static str,
         header: BatchHeader,
         batch: Bytes,
-        work: impl FnOnce(&BatchHeader, Bytes, usize) -> T + Send + 'static,
-    ) -> Result<T, BlockingError> {
+        work: impl FnOnce(&BatchHeader, Bytes, usize) -> Result<T, RecordError> + Send + 'static,
+    ) -> Result<Result<T, RecordError>, BlockingError> {
         let inflated_max = self.inflated_bytes_max();
         // What it inflates to is not known before; the header's count of records bounds only their number. So a compressed batch takes
         // the whole budget, and one that is not takes what it is.
@@ -205,7 +207,11 @@ impl Context {
             let _permit = permit;
             work(&header, batch, inflated_max)
         };
-        self.service.blocking(name, work).await
+        let looked = self.service.blocking(name, work).await?;
+        if looked.as_ref().is_err_and(|error| error.kind() == RecordErrorKind::InflatedTooLarge) {
+            self.inflated_refused.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(looked)
     }
 }
 

@@ -139,6 +139,9 @@ impl Context {
         read_metrics(&self.reader.stats(), &mut metrics);
         let inflating = self.inflating.total_bytes() - self.inflating.free_bytes();
         metrics.push(Metric::level("mink_memory_bytes", MEMORY, inflating).label("part", "inflating"));
+        let (help, refused) =
+            ("batches that inflate to more than the limit", self.inflated_refused.load(Ordering::Relaxed));
+        metrics.push(Metric::counter("mink_inflated_refused", help, refused));
         let metadata =
             self.state().memory_bytes() + stats.iter().flatten().map(ShardStats::state_bytes).sum::<u64>();
         metrics.push(Metric::level("mink_memory_bytes", MEMORY, metadata).label("part", "metadata"));
@@ -281,9 +284,11 @@ fn shard_metrics(index: usize, stats: &ShardStats, metrics: &mut Vec<Metric>) {
         ("mink_append_records", "records ordered", stats.appended_records),
         ("mink_append_bytes", "bytes ordered", stats.appended_bytes),
         ("mink_append_duplicates", "repeats of stored batches", stats.duplicates),
+        ("mink_append_producers_expired", "silent producers forgotten", stats.producers_expired),
         ("mink_fetch_tail_bytes", "bytes read from memory", stats.read_bytes_tail),
         ("mink_fetch_object_bytes", "bytes read from the store", stats.read_bytes_object),
         ("mink_fetch_refused", "reads refused", stats.reads_refused),
+        ("mink_fetch_waits_refused", "waits for data for which there was no room", stats.watches_refused),
         ("mink_router_turns", "turns of the shard's pump", stats.turns),
     ];
     let shard = index.to_string();

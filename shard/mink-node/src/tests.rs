@@ -2,6 +2,7 @@
 //!
 //! Lives on: the simulation's thread.
 use crate::{CompactionConfig, DataDir, Node, NodeConfig, Progress, StartError, Stores};
+use bytes::Bytes;
 use mink_group::GroupLimits;
 use mink_metadata::{Answer, Command, CommandResult, FEATURE_LEVEL_MAX, Registration, State};
 use mink_object::{MemoryStore, ObjectStore, list_all};
@@ -22,6 +23,7 @@ use std::time::Duration;
 mod alter;
 mod garbage;
 mod groups;
+mod limits;
 mod month;
 mod suspect;
 
@@ -227,7 +229,11 @@ impl Machine {
                 RecordRef { timestamp: 1_767_225_600_000, value: Some(b"record"), ..RecordRef::default() };
             batch.push(record).expect("small");
         }
-        let batch = batch.build(Codec::None, None).expect("small");
+        self.append_batch(bucket, batch.build(Codec::None, None).expect("small")).await
+    }
+
+    /// The same with a batch as it is.
+    pub(crate) async fn append_batch(&self, bucket: BucketId, batch: Bytes) -> Offset {
         let header = BatchHeader::parse(&batch).expect("a batch");
         let permit = BytePermits::new(1 << 20).take(batch.len() as u64).await;
         let timestamps = TimestampType::CreateTime;

@@ -79,7 +79,8 @@ impl Shard {
             // client is sent to look for the owner, since the true refusals would end it (I7).
             Err(_) if !leased => self.refuse(reply, AppendError::NotOwner { bucket: id }),
             Err(refused) => self.refuse(reply, append_error(id, refused)),
-            Ok(AppendStep::Ordered { base_offset, end, commit_time, stamp }) => {
+            Ok(AppendStep::Ordered { base_offset, end, commit_time, stamp, expired }) => {
+                self.stats.producers_expired += expired as u64;
                 let ordered = Ordered { base_offset, end, commit_time, timestamps, stamp };
                 self.store(id, &header, &batch, &ordered, reply);
             }

@@ -18,6 +18,8 @@ pub struct ShardStats {
     pub copied_bytes: u64,
     /// Repeats of batches that were stored already (I6).
     pub duplicates: u64,
+    /// Producers forgotten since they were idle for longer than the expiry when a batch moved their log's time.
+    pub producers_expired: u64,
     /// From an append's offset to its ack, for each append that was acked through the WAL.
     pub ack_latency: Latencies,
     pub refused: AppendRefusals,

@@ -8,10 +8,14 @@ mod team;
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use mink_testkit::node::{Node, NodeConfig};
 use mink_testkit::{client, skip};
+use serde_json::Value;
 
 use crate::setup::{self, Folder};
+use crate::wire::Wire;
+use raw::RawMember;
 use team::{Team, mink, until_described};
 
 const PARTITIONS: i32 = 4;
@@ -188,5 +192,36 @@ async fn a_member_that_dies_is_replaced_after_its_session() {
     team.all_read(READ_WITHIN).await;
     until_described(node.kafka(), &team.group, READ_WITHIN, Team::lag_0(PARTITIONS)).await;
     team.leave(STOP_WITHIN).await;
+    node.stop(STOP_WITHIN).await.unwrap();
+}
+
+/// What a leader assigns is bytes between it and its members: those that are no consumer's are members all the same.
+#[tokio::test]
+async fn members_with_an_assignment_of_their_own_kind_keep_their_offsets_and_are_described() {
+    let folder = Folder::new();
+    let mut node = node(&folder).start().await.unwrap();
+    let kafka = node.kafka().to_owned();
+    Wire::connect(&kafka).await.create_topic("t", 1).await;
+    let mut member = RawMember::new(&kafka, "g").await;
+    member.join(&Bytes::new()).await;
+    assert!(member.sync(&Bytes::from_static(b"x")).await);
+    assert_eq!(member.commit(member.generation, "t", 500).await, 0);
+    let reset = ["reset-offsets", "g", "--topic", "t", "--to", "earliest"];
+    for words in [&reset[..], &[&reset[..], &["--dry-run"]].concat(), &["delete", "g"]] {
+        let (code, _, complaint) = mink(&kafka, words).await;
+        let is_told = complaint.contains("has members") && complaint.contains("stop its consumers");
+        assert!(code == Some(1) && is_told && !complaint.contains("Assignment"), "{complaint}");
+    }
+    assert_eq!(member.committed("t").await, 500);
+    let (code, shown, complaint) = mink(&kafka, &["describe", "g"]).await;
+    assert!(code == Some(0) && shown.contains("Stable, - members"), "{shown}{complaint}");
+    assert!(complaint.contains("an assignment cannot be read"), "{complaint}");
+    let (code, shown, _) = mink(&kafka, &["describe", "g", "--output", "json"]).await;
+    let found: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(
+        (code, &found["members"], &found["partitions"][0]["committed"]),
+        (Some(0), &Value::Null, &500.into())
+    );
+    drop(member);
     node.stop(STOP_WITHIN).await.unwrap();
 }

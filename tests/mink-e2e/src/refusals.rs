@@ -1,10 +1,15 @@
 //! What can't work is refused at the start, with the remedy, and with 2 for wrong usage, 1 for the rest.
 
-use mink_testkit::node::NodeConfig;
-use mink_testkit::process::Output;
+use std::time::{Duration, Instant};
+
+use mink_testkit::node::{self, Node, NodeConfig};
+use mink_testkit::process::{Launch, Output};
 
 use crate::setup::{self, Folder};
 use crate::wire::SOON;
+
+/// From the start of a command to its complaint, on a machine that others use too. A client is patient for ten seconds.
+const AT_ONCE: Duration = Duration::from_secs(4);
 
 /// Starts a node that must end with this code and say these words.
 async fn refused(config: NodeConfig, code: i32, words: &[&str]) {
@@ -31,7 +36,72 @@ async fn a_listener_that_no_client_can_be_sent_to() {
 async fn a_data_directory_in_use() {
     let folder = Folder::new();
     let _node = setup::node(&folder).start().await.unwrap();
-    refused(setup::node(&folder), 1, &["in use", "--data-dir"]).await;
+    // A dead process may still hold it, so it is waited for, and said.
+    refused(setup::node(&folder), 1, &["waiting for the data directory", "in use", "--data-dir"]).await;
+}
+
+#[tokio::test]
+async fn a_data_directory_is_waited_for_while_its_process_is_taken_down() {
+    let folder = Folder::new();
+    let mut first = setup::node(&folder).start().await.unwrap();
+    let mut second = setup::node(&folder).launch().unwrap();
+    second.wait_for_text(Output::Stderr, SOON, "waiting for the data directory").await.unwrap();
+    first.process().kill9().await.unwrap();
+    second.wait_for_text(Output::Stderr, SOON, "mink ready").await.unwrap();
+    second.terminate().unwrap();
+    assert_eq!(second.wait(SOON).await.unwrap().code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_data_directory_of_another_cluster() {
+    let folder = Folder::new();
+    let mut node = setup::node(&folder).start().await.unwrap();
+    node.stop(SOON).await.unwrap();
+    let other = |data: &str| setup::node_in(folder.join(data)).flag("--cluster", "other");
+    let words = ["cluster mink, not of cluster other", "--cluster mink", "--data-dir"];
+    refused(other("data"), 1, &words).await;
+    // One of before its cluster was noted.
+    std::fs::remove_file(folder.join("data").join("cluster")).unwrap();
+    refused(other("data"), 1, &words).await;
+    // The store and the database may be shared.
+    let store = format!("file://{}", folder.join("data").join("objects").display());
+    let database = format!("sqlite://{}", folder.join("data").join("meta.db").display());
+    let mut second = other("two").storage(&store).metadata(&database).start().await.unwrap();
+    second.stop(SOON).await.unwrap();
+    node.restart().await.unwrap();
+    node.stop(SOON).await.unwrap();
+}
+
+/// Runs `mink WORDS`: exit code and complaints.
+async fn mink(words: &[&str]) -> (Option<i32>, String) {
+    let launch = Launch::new("mink-command", node::binary("mink").unwrap()).args(words.iter().copied());
+    let mut process = launch.start().unwrap();
+    let status = process.wait(SOON).await.unwrap();
+    (status.code(), process.text(Output::Stderr).unwrap())
+}
+
+#[tokio::test]
+async fn a_record_for_a_table_that_is_not_there() {
+    let folder = Folder::new();
+    let lines = folder.join("lines");
+    std::fs::write(&lines, "{\"value\":\"a\"}\n").unwrap();
+    let start = setup::node(&folder).flag("--kafka-auto-create", "false").start();
+    let mut node: Node = start.await.unwrap();
+    let write = ["write", "kafka.absent", lines.to_str().unwrap(), "--kafka", node.kafka()];
+    let begun = Instant::now();
+    let (code, said) = mink(&write).await;
+    let took = begun.elapsed();
+    println!("{took:?}: {said}");
+    assert_eq!(code, Some(1), "{said}");
+    for word in ["no table kafka.absent", "mink table create kafka.absent", "--kafka-auto-create"] {
+        assert!(said.contains(word), "{word:?} is not in: {said}");
+    }
+    assert!(took < AT_ONCE, "told after {took:?}");
+    let (code, said) = mink(&["table", "create", "kafka.absent", "--addr", node.http()]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let (code, said) = mink(&write).await;
+    assert_eq!(code, Some(0), "{said}");
+    node.stop(SOON).await.unwrap();
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@
 
 mod allocator;
 mod seeds;
+mod settings;
 mod targets;
 
 pub use allocator::Capped;

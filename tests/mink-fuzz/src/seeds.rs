@@ -31,6 +31,7 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
         "producers" => vec![producers()],
         "group-records" => group_records(),
         "config" => configs(),
+        "settings" => read_all(&corpus("settings")),
         name => batches(name),
     };
     if seeds.is_empty() {
@@ -41,6 +42,10 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn corpus(folder: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(folder)
 }
 
 /// Files below a folder, in order.
@@ -66,7 +71,7 @@ fn read_all(folder: &Path) -> Vec<Vec<u8>> {
 /// Frames without their length: recorded from clients, and made here for every API and version.
 fn requests() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
-    for recorded in read_all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/requests")) {
+    for recorded in read_all(&corpus("requests")) {
         let mut rest = recorded.as_slice();
         while let Some((length, behind)) = rest.split_first_chunk::<4>() {
             let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);

@@ -48,7 +48,7 @@ const STEPS: &[Step] = &[
     Step {
         name: "fuzz",
         program: "cargo",
-        arguments: &["run", "--quiet", "-p", "mink-fuzz", "--", "--seconds", "21"],
+        arguments: &["run", "--quiet", "-p", "mink-fuzz", "--", "--seconds", "20"],
         needs_s3: false,
     },
     // Another feature of the lowest crates: what lies above them is built once more, for this step alone.

@@ -155,7 +155,11 @@ fn t_9_expiry_goes_by_logged_times_so_the_clock_of_the_next_owner_decides_nothin
     assert_eq!(base(put(&mut log.clone(), 1, (7, 0, 0), 9_000)), 0);
     assert!(is_gap(put(&mut log.clone(), 1, (7, 0, 2), 9_000), 1));
     // Another producer's batch moves the log's time beyond the expiry.
-    put(&mut log, 1, (8, 0, 0), 2_001).expect("another producer");
+    let step = put(&mut log, 1, (8, 0, 0), 2_001).expect("another producer");
+    assert!(
+        matches!(step, AppendStep::Ordered { expired: 1, .. }),
+        "told, so that it can be counted: {step:?}"
+    );
     assert_eq!(log.producers(), 1);
     assert_eq!(base(put(&mut log, 1, (7, 0, 5), 0)), 2, "forgotten, so taken as it comes");
 }
@@ -362,7 +366,7 @@ fn step(
     let before = log.clone();
     let found = log.append(&header(count, stamp), CommitTime(model.time));
     match (expected, found) {
-        (Some((at, true)), Ok(AppendStep::Ordered { base_offset, end, commit_time, stamp })) => {
+        (Some((at, true)), Ok(AppendStep::Ordered { base_offset, end, commit_time, stamp, expired: _ })) => {
             prop_assert_eq!(at, base_offset);
             prop_assert_eq!(end, at.plus(u64::from(count)));
             model.log.push(LoggedBatch { base_offset, count, commit_time, stamp });

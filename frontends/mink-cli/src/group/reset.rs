@@ -2,7 +2,7 @@
 //!
 //! Lives on: the command's task.
 //! Invariants: offsets of a partition stay within what its log holds; all of a reset is committed in one request, or nothing is.
-use super::{occupied, unknown};
+use super::{Found, find, occupied, unknown};
 use crate::address::KafkaAddress;
 use crate::failure::Failure;
 use crate::output::{OutputArgs, printer};
@@ -45,8 +45,8 @@ pub(super) async fn run(args: ResetArgs) -> Result<(), Failure> {
     let client = args.node.connect().await?;
     let failed = Failure::kafka(&args.node.kafka);
     // Told before the work; a member that comes meanwhile makes the server refuse it.
-    let found = client.describe_group(&args.group).await.map_err(&failed)?;
-    if found.is_some_and(|found| !found.members.is_empty()) {
+    let found = find(&client, &args.group).await.map_err(&failed)?;
+    if found.as_ref().is_some_and(Found::is_occupied) {
         return Err(occupied(&args.group));
     }
     let before = client.group_offsets(&args.group).await.map_err(&failed)?;

@@ -1,7 +1,8 @@
 //! The way of a change to a table: judged against what the table is now, and again if it was changed meanwhile.
 //!
 //! Lives on: the service runtime.
-//! Invariants: of two changes at once none is lost; a change that was refused changed nothing.
+//! Invariants: of two changes at once none is lost; a change that was refused changed nothing. Changes through one node take turns, in the
+//! order in which they came, so only another node's can come between.
 use super::Call;
 use crate::error_code;
 use crate::topic::{self, Refusal};
@@ -9,10 +10,23 @@ use mink_api::AdminError;
 use mink_kafka_wire::ErrorCode;
 use mink_metadata::Table;
 use mink_types::{TableId, TableOptions};
+use tokio::sync::SemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 
-/// Times that a change is judged anew because another came first.
+/// Times that a change is judged anew because another node's came first.
 pub(super) const TRIES_MAX: usize = 5;
+
+/// The turn of a change, held until it is done. Waits for those before it, at most until `deadline`: then nothing was changed.
+pub(super) async fn turn<'a>(call: &Call<'a>, deadline: Instant) -> Result<SemaphorePermit<'a>, Refusal> {
+    match timeout_at(deadline, call.node.alterations.acquire()).await {
+        Ok(Ok(turn)) => Ok(turn),
+        Ok(Err(_closed)) => Err(Refusal::new(ErrorCode::NotController, "the node is stopping; ask again")),
+        Err(_elapsed) => Err(Refusal::new(
+            ErrorCode::RequestTimedOut,
+            "other changes took the request's time, nothing was changed; send it again",
+        )),
+    }
+}
 
 /// Changes the options of a topic to what `change` makes of them; none if it was only to be checked.
 pub(super) async fn alter(
@@ -22,6 +36,7 @@ pub(super) async fn alter(
     validate_only: bool,
     deadline: Instant,
 ) -> Result<Option<TableId>, Refusal> {
+    let _turn = turn(call, deadline).await?;
     let mut last = AdminError::Conflict { why: "the topic is changed again and again".into() };
     for _ in 0..TRIES_MAX {
         let state = call.node.admin.state();

@@ -3,7 +3,7 @@
 //! Lives on: the service runtime.
 //! Invariants: a resource is changed as a whole or not at all (I19); of two changes at once none is lost; what is set is in the command
 //! log before it is answered, so it survives every restart.
-use super::alter::TRIES_MAX;
+use super::alter::{TRIES_MAX, turn};
 use super::alter_configs::{Change, Operation, Resource};
 use super::{Call, broker_configs};
 use crate::error_code;
@@ -20,6 +20,7 @@ pub(super) async fn alter_broker(
     deadline: Instant,
 ) -> Result<(), Refusal> {
     let scope = broker_configs::scope(call.node, resource.name.as_str())?;
+    let _turn = turn(call, deadline).await?;
     let mut last = AdminError::Conflict { why: "the configuration is changed again and again".into() };
     for _ in 0..TRIES_MAX {
         let seen = call.node.admin.state().broker_configs(scope).clone();

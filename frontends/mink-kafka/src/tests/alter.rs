@@ -3,6 +3,7 @@
 //! Lives on: tests only.
 use super::fake::{Running, start};
 use super::raw_client::{Client, batch};
+use mink_api::Admin as _;
 use mink_kafka_wire::ErrorCode;
 use mink_kafka_wire::messages::alter_configs::{self, AlterConfigsRequest};
 use mink_kafka_wire::messages::create_partitions::{
@@ -12,6 +13,8 @@ use mink_kafka_wire::messages::describe_configs::{DescribeConfigsRequest, Descri
 use mink_kafka_wire::messages::incremental_alter_configs::{
     AlterConfigsResource, AlterableConfig, IncrementalAlterConfigsRequest,
 };
+use mink_metadata::ConfigScope;
+use mink_types::NodeId;
 use std::sync::atomic::Ordering;
 
 /// Changes of one topic: name, operation by Kafka's number, value.
@@ -221,4 +224,30 @@ async fn partitions_never_become_fewer_and_assignments_are_checked() {
     assert_eq!(codes, [ErrorCode::InvalidRequest.code()], "as Kafka: named once in the answer");
     assert_eq!(running.fake.alterations.load(Ordering::SeqCst), 0);
     assert_eq!(client.call(3, &assigned(&[&[7], &[1, 7, 3]])).await.results[0].error_code, 0);
+}
+
+#[tokio::test]
+async fn i19_changes_of_many_clients_at_once_are_all_made() {
+    let (running, _first) = with_topic().await;
+    let clients = (0..16_usize).map(|client| {
+        let address = running.address;
+        tokio::spawn(async move {
+            let mut connection = Client::connect(address).await;
+            for round in 0..10 {
+                let value = (client * 100 + round + 1).to_string();
+                let mut change = alter("t", &[("retention.ms", SET, Some(value.as_str()))]);
+                assert_eq!(connection.call(1, &change).await.responses[0].error_code, 0, "{value}");
+                let own = format!("own.{client}");
+                change = alter("7", &[(own.as_str(), SET, Some(value.as_str()))]);
+                change.resources[0].resource_type = 4;
+                assert_eq!(connection.call(1, &change).await.responses[0].error_code, 0, "{own} {value}");
+            }
+        })
+    });
+    for client in clients.collect::<Vec<_>>() {
+        client.await.expect("every change was made");
+    }
+    let configs = running.fake.state().broker_configs(ConfigScope::Node(NodeId(7))).clone();
+    let own = configs.iter().filter(|(name, _)| name.starts_with("own."));
+    assert_eq!(own.map(|(_, value)| value.as_str()).filter(|value| value.ends_with("10")).count(), 16);
 }

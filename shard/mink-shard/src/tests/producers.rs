@@ -1,7 +1,9 @@
 //! Idempotent producers, as those are told who look after a cluster.
 use super::rig::*;
+use crate::ShardConfig;
 use mink_router::{ReadError, Request, reply};
 use mink_types::{BucketId, ProducerId};
+use std::time::Duration;
 
 async fn producers(
     rig: &Rig,
@@ -37,5 +39,26 @@ fn i3_a_producer_is_told_of_once_its_batch_is_durable_and_by_the_owner_alone() {
         assert_eq!(producers(&rig, bucket, 8, 2).await, Ok(vec![(9, 2)]));
         let other = rig.bucket(1);
         assert_eq!(producers(&rig, other, 0, 2).await, Err(ReadError::NotOwner { bucket: other }));
+    });
+}
+
+#[test]
+fn t_9_producers_that_expire_are_counted_once_each() {
+    let short = |mut config: ShardConfig| {
+        config.producers.expiry_ms = 10_000;
+        config
+    };
+    sim_with(short, |rig| async move {
+        let bucket = rig.open(0).await;
+        rig.stored(bucket, &[stamped(1, 9, 0), stamped(1, 4, 0)]).await;
+        assert_eq!(rig.stats().await.producers_expired, 0);
+        rig.runtime.service().sleep(Duration::from_secs(11)).await;
+        rig.lease().await;
+        assert_eq!(rig.stats().await.producers_expired, 0, "time passes with what is logged");
+        for _ in 0..2 {
+            rig.stored(bucket, &[batch(1)]).await;
+            let stats = rig.stats().await;
+            assert_eq!((stats.producers_expired, stats.producers), (2, 0));
+        }
     });
 }

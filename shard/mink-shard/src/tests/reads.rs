@@ -315,3 +315,17 @@ fn bounded_reads(change: impl Fn(crate::ShardConfig) -> crate::ShardConfig + Cop
         },
     );
 }
+
+#[test]
+fn i20_waits_beyond_the_bound_end_at_once_and_are_counted() {
+    let few = |config| crate::ShardConfig { watched_max: 2, ..config };
+    sim_with(few, |rig| async move {
+        let bucket = rig.open(0).await;
+        let waiting = [rig.watch(&[(bucket, 0)]).await, rig.watch(&[(bucket, 0)]).await];
+        let over = rig.watch(&[(bucket, 0)]).await;
+        over.answer().await.expect("answered, though nothing has come");
+        assert_eq!(rig.stats().await.watches_refused, 1);
+        let mut waiting = waiting.into_iter();
+        assert!(waiting.all(|waits| poll_now(waits.answer()).is_none()), "the others wait on");
+    });
+}

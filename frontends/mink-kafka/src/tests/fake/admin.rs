@@ -49,6 +49,7 @@ impl Admin for Fake {
     ) -> Result<(), AdminError> {
         let (before, after) = (seen.buckets, options.buckets);
         self.alterations.fetch_add(1, Ordering::SeqCst);
+        others_turn().await;
         let change = TableChange { id, seen, options, buckets_max: 1_000_000 };
         match self.submit(&Command::AlterTable(change)) {
             CommandResult::Done(_) if after > before => {
@@ -67,6 +68,7 @@ impl Admin for Fake {
         configs: BTreeMap<String, String>,
     ) -> Result<(), AdminError> {
         self.alterations.fetch_add(1, Ordering::SeqCst);
+        others_turn().await;
         match self.submit(&Command::AlterBrokerConfigs(BrokerConfigChange { scope, seen, configs })) {
             CommandResult::Done(_) => Ok(()),
             CommandResult::Refused(refusal) => {
@@ -145,5 +147,12 @@ impl Admin for Fake {
 
     async fn metrics(&self) -> Vec<Metric> {
         Vec::new()
+    }
+}
+
+/// The way to the command log and back takes time, in which others come.
+async fn others_turn() {
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
     }
 }
