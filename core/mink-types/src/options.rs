@@ -162,8 +162,8 @@ impl TableOptions {
         match name {
             "bucket.num" => {
                 let count = value.parse().ok().filter(|&n| n >= 1 && n <= limits.buckets_per_table_max);
-                self.buckets =
-                    count.ok_or_else(|| refuse("a whole number from 1 to the limit table.buckets-max"))?;
+                self.buckets = count
+                    .ok_or_else(|| refuse("a whole number from 1 to the node's --buckets-per-table-max"))?;
             }
             "table.log.ttl" | "retention.ms" => {
                 self.log_ttl_ms = bound(value).map_err(|_| refuse("milliseconds, or -1 for ever"))?;

@@ -223,6 +223,14 @@ fn describe(group: &str, found: &Found, lines: &[Line], form: Form) -> Result<()
         let lag: i64 = lines.iter().filter_map(Line::lag).sum();
         let count =
             found.members.as_ref().map_or_else(|_| "-".to_owned(), |members| members.len().to_string());
+        let unknown = lines.iter().filter(|line| line.committed.is_none()).count();
+        let lag = match (unknown, lines.len()) {
+            (0, _) => lag.to_string(),
+            (unknown, all) if unknown == all => "not known, nothing is committed".to_owned(),
+            (unknown, all) => {
+                format!("{lag}, and not known for {unknown} of {all} partitions, which have no commit")
+            }
+        };
         writeln!(out, "group {group}: {}, {count} members, lag {lag}", found.state)?;
         for member in found.readable() {
             let instance = member.instance.as_ref().map(|id| format!(", instance {id}")).unwrap_or_default();

@@ -83,7 +83,7 @@ pub struct ServeArgs {
     /// Partitions of topics that are created without a count
     #[arg(long, env = "MINK_KAFKA_DEFAULT_PARTITIONS", value_name = "N", default_value_t = 1)]
     pub kafka_default_partitions: u32,
-    /// How long a new consumer group waits for more members, each time one arrives
+    /// How long a new consumer group waits for more members, each time one arrives; at least 200 ms
     #[arg(long, env = "MINK_KAFKA_REBALANCE_DELAY", value_name = "TIME", default_value = "3s", value_parser = duration)]
     pub kafka_rebalance_delay: Duration,
     /// Shortest session time-out that a member of a consumer group may ask for

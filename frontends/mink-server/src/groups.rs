@@ -15,6 +15,10 @@ const RETENTION_MAX_MS: u64 = 100 * 365 * 24 * 60 * 60 * 1_000;
 /// One group takes so much of the memory of all groups at most, and one member.
 const GROUP_SHARE: usize = 2;
 const MEMBER_SHARE: usize = 4;
+/// Shortest wait of a new group for members that start with the first, in ms. Without one, who comes some ms later finds a stable group, and
+/// the first learns of it by its next heartbeat: both stand still for seconds. librdkafka lets 50 ms pass between two connections and then opens
+/// another to the coordinator, so two of its members come up to some 150 ms apart.
+const TOGETHER_MS: u32 = 200;
 
 /// What a coordinator is bounded by.
 pub(crate) fn group_limits(args: &ServeArgs, memory: &Memory) -> Result<GroupLimits, SettingsError> {
@@ -56,7 +60,7 @@ pub(crate) fn group_limits(args: &ServeArgs, memory: &Memory) -> Result<GroupLim
             .map_or(defaults.commit_metadata_bytes_max, usize::from),
         session_timeout_min_ms: millis("kafka-session-timeout-min", args.kafka_session_timeout_min)?,
         offsets_retention_ms: retention(args.kafka_offsets_retention)?,
-        rebalance_delay_ms: millis("kafka-rebalance-delay", args.kafka_rebalance_delay)?,
+        rebalance_delay_ms: millis("kafka-rebalance-delay", args.kafka_rebalance_delay)?.max(TOGETHER_MS),
         ..defaults
     };
     if limits.session_timeout_min_ms > limits.session_timeout_max_ms {
@@ -109,7 +113,7 @@ mod tests {
         let limits_given = limits(&flags).expect("valid");
         assert_eq!(
             (limits_given.rebalance_delay_ms, limits_given.session_timeout_min_ms, limits_given.members_max),
-            (0, 1_000, 5)
+            (TOGETHER_MS, 1_000, 5)
         );
         let kept = limits(&["--kafka-offsets-retention", "36h"]).expect("valid").offsets_retention_ms;
         assert_eq!(kept, 36 * 60 * 60 * 1_000);

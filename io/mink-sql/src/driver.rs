@@ -233,10 +233,9 @@ impl Driver {
         loop {
             let rows = match self.home.log.read_after(self.state.witness().index, ROWS_PER_READ).await {
                 Ok(rows) => rows,
-                Err(LogError::Unavailable { reason } | LogError::Broken { reason }) => {
-                    return Ok(Step::Again(reason));
-                }
-                Err(error @ LogError::Damaged { .. }) => {
+                Err(LogError::Unavailable { reason }) => return Ok(Step::Again(reason)),
+                // No wait mends either: the process ends, and its successor begins with what is on the disk.
+                Err(error @ (LogError::Broken { .. } | LogError::Damaged { .. })) => {
                     return Err(MetadataError::Failed { reason: error.to_string() });
                 }
             };

@@ -3,7 +3,7 @@
 //! Lives on: service runtime; the database work on its blocking threads.
 //! Owns: one connection.     Talks to: mink-rt.
 //! Invariants: I1 (`Done` after the commit's sync), I12 (only a failed commit is unknown; then, as after any failed sync, the
-//! handle is broken: what it could still read may not be on the disk).
+//! handle is broken: what it could still read may not be on the disk). A full disk breaks nothing: it refuses a write before any sync.
 mod schema;
 mod statements;
 
@@ -79,6 +79,9 @@ impl std::fmt::Debug for SqliteLog {
 enum Failed {
     /// Before its commit, or without any effect.
     Clean(String),
+    /// In its commit, whose pages found no room: what was written of them lies behind the end of SQLite's log, and the next commit
+    /// through this connection is written over it. A process that dies before that may still find it committed.
+    NoRoom(String),
     /// In its commit.
     InCommit(String),
 }
@@ -162,10 +165,11 @@ impl SqliteLog {
                 Ok(Ok(())) => Outcome::Done(()),
                 Ok(Err(refusal)) => Outcome::Refused(refusal),
                 Err(Failed::Clean(reason)) => refused(reason),
+                Err(Failed::NoRoom(reason)) => Outcome::unknown(reason),
                 Err(Failed::InCommit(reason)) => {
                     tracing::error!(
                         reason,
-                        "a commit of the metadata database failed; it is not used any more"
+                        "a commit of the metadata database failed; it is not used any more: restart the node once the disk is sound"
                     );
                     shared.broken = Some(reason.clone());
                     Outcome::unknown(reason)
@@ -239,6 +243,7 @@ fn transaction<R>(
             Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked) => {
                 Failed::Clean(error.to_string())
             }
+            Some(rusqlite::ErrorCode::DiskFull) => Failed::NoRoom(error.to_string()),
             _ => Failed::InCommit(error.to_string()),
         }),
         Err(refusal) => {

@@ -185,14 +185,20 @@ impl Context {
             let keys: Vec<ObjectKey> =
                 part.iter().map(|id| ObjectKey::object(&self.config.cluster, *id)).collect();
             let outcomes = store.delete(&keys).await;
+            let (mut failed, mut first) = (0_u64, None);
             for (id, (_, outcome)) in part.iter().zip(outcomes) {
                 if outcome.is_done() {
                     deleted.push(*id);
                 } else {
-                    whole = false;
-                    self.garbage.failed.fetch_add(1, Ordering::Relaxed);
-                    tracing::warn!(object = %id, ?outcome, "deletion is tried again");
+                    failed += 1;
+                    first.get_or_insert((*id, outcome));
                 }
+            }
+            // One line, however many: a store that fails fails them all.
+            if let Some((object, outcome)) = first {
+                whole = false;
+                self.garbage.failed.fetch_add(failed, Ordering::Relaxed);
+                tracing::warn!(objects = failed, first = %object, ?outcome, "not yet deleted, trying again");
             }
         }
         self.garbage.deleted.fetch_add(deleted.len() as u64, Ordering::Relaxed);

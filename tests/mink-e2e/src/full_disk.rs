@@ -107,3 +107,46 @@ async fn a_full_disk_stops_writes_without_an_error_and_heals() {
         (acked + 2, Some("small"))
     );
 }
+
+#[tokio::test]
+async fn a_full_disk_below_the_database_heals_without_a_restart() {
+    let folder = Folder::new();
+    let Some(disk) = skip::available("a small disk (root, mount)", SmallDisk::mount(&folder.join("disk")))
+    else {
+        return;
+    };
+    let config = setup::node(&folder)
+        .flag("--metadata", &format!("sqlite://{}", disk.0.join("meta.db").display()))
+        .allow_line("disk is full")
+        .allow_line("heartbeat")
+        .allow_line("the metadata database does not answer");
+    let node = config.start().await.unwrap();
+    let mut wire = Wire::connect(node.kafka()).await;
+    wire.create_topic(TOPIC, 1).await;
+    wire.fetch_open(TOPIC, 0, 0).await;
+    assert_eq!(wire.produce(TOPIC, 0, &batch(["before"], None)).await, 0);
+
+    let ballast = disk.0.join("ballast");
+    let full = fill(&ballast).unwrap_err();
+    assert_eq!(full.kind(), std::io::ErrorKind::StorageFull, "{full}");
+    until("/readyz tells of the database", SOON, || async {
+        (http::get(node.http(), "/readyz").await.unwrap().status == 503).then_some(())
+    })
+    .await;
+    std::fs::remove_file(&ballast).unwrap();
+    until("/readyz is well again", SOON, || async {
+        (http::get(node.http(), "/readyz").await.unwrap().status == 200).then_some(())
+    })
+    .await;
+    wire.create_topic("after", 1).await;
+    assert_eq!(wire.produce(TOPIC, 0, &batch(["after"], None)).await, 1);
+    assert_eq!(wire.read_all(TOPIC, 0).await, ["before", "after"]);
+}
+
+/// Writes until there is no room.
+fn fill(path: &Path) -> std::io::Result<()> {
+    let mut file = std::fs::File::create(path)?;
+    loop {
+        std::io::Write::write_all(&mut file, &[0; 4096])?;
+    }
+}

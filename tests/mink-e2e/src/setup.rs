@@ -95,11 +95,6 @@ pub(crate) fn is_long() -> bool {
     std::env::var_os("MINK_E2E_LONG").is_some_and(|value| value == "1")
 }
 
-/// Whether somebody listens there.
-pub(crate) async fn reachable(address: &str) -> bool {
-    tokio::net::TcpStream::connect(address).await.is_ok()
-}
-
 /// How often a test that goes in rounds does so.
 pub(crate) fn rounds(short: u32) -> u32 {
     match std::env::var("MINK_E2E_ROUNDS") {

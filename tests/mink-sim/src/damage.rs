@@ -83,19 +83,19 @@ struct Written {
 /// Objects of the youngest living chain, at or above its trim.
 async fn in_chain(site: &Site, memory: &MemoryStore, state: &State) -> Vec<Target> {
     let Some((_, life)) = state.live().last() else { return Vec::new() };
+    // One loss a chain: two could take away each other's proof, and what is missing is booked on the first.
+    if site.history.hurts_chain(life.chain, life.trim) {
+        return Vec::new();
+    }
     let Ok(prefix) = ObjectKey::parse(site.cluster.as_str()) else { return Vec::new() };
     let Ok((all, _)) = list_all(memory, &prefix, usize::MAX).await else { return Vec::new() };
     let mut written: BTreeMap<WalNumber, Written> = BTreeMap::new();
     for entry in all {
-        let Some(id @ ObjectId::Wal { chain, number }) = object_id(&site.cluster, &entry.key) else {
+        let Some(ObjectId::Wal { chain, number }) = object_id(&site.cluster, &entry.key) else {
             continue;
         };
         if chain != life.chain || number < life.trim {
             continue;
-        }
-        // One loss a chain: two could take away each other's proof.
-        if site.history.is_hurt(id) {
-            return Vec::new();
         }
         if let Some(read) = read(memory, &entry.key).await {
             written.insert(number, read);

@@ -59,6 +59,8 @@ impl DemoNode {
             .args(["--log-level", "warn"])
             .env_remove("RUST_LOG")
             .current_dir(directory)
+            // Ctrl-C is for the demo, which then drains the node: a terminal would signal both, and a second signal ends a drain.
+            .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())

@@ -3,7 +3,7 @@
 //! Lives on: the simulation's thread.
 //! Invariants checked: P-14 and P-1 (a refusal names a damaged object and concerns what lay in it).
 use super::{History, Inner};
-use mink_types::{BucketId, ObjectId, Offset, OffsetRange};
+use mink_types::{BucketId, ObjectId, Offset, OffsetRange, WalChain, WalNumber};
 
 impl History {
     /// An object is damaged; these ranges lie in it.
@@ -15,6 +15,12 @@ impl History {
 
     pub(crate) fn is_hurt(&self, object: ObjectId) -> bool {
         self.inner().hurt.contains_key(&object)
+    }
+
+    /// Whether an object of the chain, of `from` or above, was damaged; also one that is gone.
+    pub(crate) fn hurts_chain(&self, chain: WalChain, from: WalNumber) -> bool {
+        let of_chain = |id: &ObjectId| matches!(id, ObjectId::Wal { chain: of, number } if *of == chain && *number >= from);
+        self.inner().hurt.keys().any(of_chain)
     }
 
     /// Whether a part of the bucket may be lost, and with it what told of producers.
