@@ -213,7 +213,11 @@ impl Driver {
                     previous.index, previous.hash, last.index, last.hash
                 ),
             }),
-            Outcome::Refused(AppendRefused::Write(refusal)) => Ok(Step::Again(refusal.to_string())),
+            // A handle that is broken refuses every write; reading on tells it from one that will take the next.
+            Outcome::Refused(AppendRefused::Write(refusal)) => {
+                self.stale = true;
+                Ok(Step::Again(refusal.to_string()))
+            }
             // It may be in the log, or come later. Reading on shows it; else the same ids go out again.
             Outcome::Unknown(unknown) => {
                 if mutant("request-renamed") {

@@ -180,26 +180,31 @@ impl SqliteLog {
         done.await.unwrap_or_else(Outcome::unknown)
     }
 
-    /// Looks whether another process has changed the database since the last look: at shared memory, not at the disk.
-    async fn look(&self) {
+    /// Looks whether another process has changed the database since the last look: at shared memory, not at the disk. True if the
+    /// handle is broken, which only a read tells.
+    async fn look(&self) -> bool {
         let cluster = Arc::clone(&self.cluster);
         let seen = self.seen.clone();
         // What is found is noted inside: the caller may be dropped meanwhile, and the look is not repeated.
         let looked = self.with("sqlite look", move |shared| {
+            if shared.broken.is_some() {
+                return Ok(true);
+            }
             let version = statements::data_version(&shared.connection)?;
             if shared.data_version != Some(version) {
                 let last = statements::last(&shared.connection, &cluster)?;
                 shared.data_version = Some(version);
                 notice(&seen, last.index);
             }
-            Ok(())
+            Ok(false)
         });
         let failed = match looked.await {
-            Ok(Ok(())) => return,
-            Ok(Err::<(), LogError>(error)) => error.to_string(),
+            Ok(Ok(broken)) => return broken,
+            Ok(Err::<_, LogError>(error)) => error.to_string(),
             Err(reason) => reason,
         };
         tracing::debug!(reason = failed, "could not look for rows of other processes");
+        false
     }
 }
 
@@ -294,7 +299,8 @@ impl CommandLog for SqliteLog {
             match self.service.timeout(poll, seen.changed()).await {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) => return,
-                Err(_) => self.look().await,
+                Err(_) if self.look().await => return,
+                Err(_) => {}
             }
         }
     }
@@ -365,6 +371,12 @@ impl SqliteLog {
             })
         };
         self.with("sqlite pragma", read).await.expect("runs").expect("reads")
+    }
+
+    /// As after a failed sync.
+    pub(crate) async fn break_handle(&self) {
+        let broken = |shared: &mut Shared| shared.broken = Some("the disk lost it".into());
+        self.with("sqlite break", broken).await.expect("runs");
     }
 
     /// Waits for other writers so long, and no longer.

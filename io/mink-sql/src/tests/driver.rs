@@ -228,6 +228,28 @@ fn stopping_answers_all_that_wait_and_later_commands_too() {
 }
 
 #[test]
+fn i1_a_database_whose_sync_failed_ends_the_driver_whether_it_rests_or_writes() {
+    for writes in [false, true] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("meta.db");
+        sim(1, |service| async move {
+            let log = SqliteLog::open(&service, Database::File(file), &cluster("mink")).await.expect("opens");
+            let home = with_log(&home(&service).await, log.clone());
+            let metadata = open(&home).await;
+            grow(&metadata, "d", 1).await;
+            log.break_handle().await;
+            if writes {
+                let error = metadata.submit(create("e")).await.expect_err("nothing can be written");
+                assert!(error.to_string().contains("restart the node"), "{error}");
+            }
+            let mut changes = metadata.changes();
+            let ends = async { while changes.next().await.is_some() {} };
+            service.timeout(Duration::from_mins(1), ends).await.expect("the driver ends by itself");
+        });
+    }
+}
+
+#[test]
 fn i13_a_database_that_loses_rows_under_a_node_ends_its_driver() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("meta.db");
