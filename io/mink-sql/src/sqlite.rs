@@ -297,10 +297,10 @@ impl CommandLog for SqliteLog {
                 continue;
             }
             match self.service.timeout(poll, seen.changed()).await {
-                Ok(Ok(())) => {}
+                // The sender lives as long as `self`, here too.
                 Ok(Err(_)) => return,
                 Err(_) if self.look().await => return,
-                Err(_) => {}
+                Ok(Ok(())) | Err(_) => {}
             }
         }
     }
