@@ -8,10 +8,9 @@ use crate::parse::parse;
 use crate::server::Server;
 use crate::settings::{Settings, SettingsError};
 use mink_node::NodeEnd;
-use mink_rt::{EpollRuntime, Runtime, ServiceConfig};
+use mink_rt::{EpollRuntime, ServiceConfig};
 use std::ffi::OsString;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Exit codes: 0 done, 1 failed, 2 wrong usage.
@@ -52,14 +51,16 @@ fn run(settings: Settings) -> ExitCode {
     }
     allocator::tune(settings.shards);
     open_files::raise_limit();
-    if let Err(error) = settings.args.runtime.resolve() {
-        return fail(USAGE, &format!("{error}{}", place("runtime")));
-    }
-    let runtime = match EpollRuntime::start(ServiceConfig::default()) {
-        Ok(runtime) => runtime,
+    let backend = match settings.args.runtime.resolve() {
+        Ok(backend) => backend,
+        Err(error) => return fail(USAGE, &format!("{error}{}", place("runtime"))),
+    };
+    let started = EpollRuntime::start(ServiceConfig::default())
+        .and_then(|services| backend.beside(&services).map(|served| (services, served)));
+    let (runtime, served) = match started {
+        Ok(started) => started,
         Err(error) => return fail(FAILED, &error),
     };
-    let served = Arc::clone(&runtime) as Arc<dyn Runtime>;
     let ended = runtime.block_on(async {
         let server = Server::start(settings, served).await?;
         eprintln!("{}", server.ready());

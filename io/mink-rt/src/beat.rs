@@ -2,12 +2,11 @@
 //! Lives on: written by its core, read by the watchdog and by metrics.
 //! Owns: one core's counters; the only state of a core that other threads may read.
 
-use futures::task::AtomicWaker;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use crate::Instant;
@@ -23,7 +22,8 @@ pub(crate) struct Beat {
     /// Last sequence that the watchdog posted, and the last that the core answered.
     posted: AtomicU64,
     answered: AtomicU64,
-    waker: AtomicWaker,
+    /// Of the task that answers. It stays here when it is used: a wake that its executor lost must not be the last one.
+    waker: Mutex<Option<Waker>>,
     /// Nanoseconds spent parked, and since when it is parked now (0: it is not).
     parked_nanos: AtomicU64,
     parked_since: AtomicU64,
@@ -72,7 +72,7 @@ pub(crate) enum Culprit {
 pub struct CoreStats {
     /// Polls of tasks.
     pub polls: u64,
-    /// Time in which the core had nothing to do and was parked. Zero in the simulator.
+    /// Time in which the core had nothing to do and was parked. Zero in the simulator, and on glommio, which does not tell.
     pub parked: Duration,
     /// Times in which the core did not answer the watchdog for 50 ms.
     pub stalls: u64,
@@ -143,13 +143,28 @@ impl Beat {
         let waited = self.schedule().map_or(0, |schedule| schedule.waited);
         self.waited_at_post.store(waited, Ordering::Relaxed);
         self.posted.store(self.posted.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
-        self.waker.wake();
+        self.wake();
     }
 
     /// Asks again a core that does not answer: a wake from another thread ends a park.
     pub(crate) fn wake_again(&self) {
         self.foreign_wakes.fetch_add(1, Ordering::Relaxed);
-        self.waker.wake();
+        self.wake();
+    }
+
+    /// The lock is held for the wake, or the core might end meanwhile and its executor with it; the core itself takes it
+    /// once for each answer.
+    fn wake(&self) {
+        if let Some(waker) = &*self.waker.lock().unwrap_or_else(PoisonError::into_inner) {
+            waker.wake_by_ref();
+        }
+    }
+
+    fn register(&self, waker: &Waker) {
+        let mut kept = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
+        if !kept.as_ref().is_some_and(|kept| kept.will_wake(waker)) {
+            *kept = Some(waker.clone());
+        }
     }
 
     pub(crate) fn count_stall(&self, culprit: Culprit) {
@@ -233,8 +248,15 @@ impl Future for Answer {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         // Registered before the sequence is read, so that no post falls between.
-        self.0.waker.register(cx.waker());
+        self.0.register(cx.waker());
         self.0.answered.store(self.0.posted.load(Ordering::Acquire), Ordering::Release);
         Poll::Pending
+    }
+}
+
+/// A core that has ended needs no wakes, and its executor's memory should go with it.
+impl Drop for Answer {
+    fn drop(&mut self) {
+        self.0.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 }

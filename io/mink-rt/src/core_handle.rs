@@ -22,8 +22,8 @@ use std::time::Duration;
 /// How long a task may run before [`Core::yield_if_due`] gives the core away.
 pub const TASK_BUDGET: Duration = Duration::from_micros(500);
 
-/// Scheduling class of a core's task. A backend may use it to order tasks; the epoll backend runs all classes in
-/// turn and relies on [`Core::yield_if_due`]. It decides what a panic means, on every backend.
+/// Scheduling class of a core's task. A backend may use it to order tasks; those for real cores run all
+/// classes in turn and rely on [`Core::yield_if_due`]. It decides what a panic means, on every backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
     /// The task that changes the shard's state. After a panic that state is suspect: the process ends.

@@ -1,9 +1,10 @@
 //! The value of `--runtime`, and which backend it means in this build.
 //! Lives on: anywhere.
 
-use crate::{Error, ErrorKind};
+use crate::{EpollRuntime, Error, ErrorKind, Runtime};
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// What the user asked for with `--runtime`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub enum RuntimeKind {
 pub enum Backend {
     /// [`crate::EpollRuntime`].
     Epoll,
+    /// [`crate::UringRuntime`].
+    Uring,
 }
 
 impl Backend {
@@ -30,25 +33,73 @@ impl Backend {
     pub fn name(self) -> &'static str {
         match self {
             Self::Epoll => "epoll",
+            Self::Uring => "uring",
+        }
+    }
+
+    /// Whether it may start here; asks the kernel, starts nothing.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Option`] with the cause and the remedy.
+    pub fn probe(self) -> Result<(), Error> {
+        match self {
+            Self::Epoll => Ok(()),
+            #[cfg(target_os = "linux")]
+            Self::Uring => crate::uring::probe(),
+            #[cfg(not(target_os = "linux"))]
+            Self::Uring => Err(no_uring()),
+        }
+    }
+
+    /// Starts it, with the service runtime of `services`, which goes on to own that.
+    ///
+    /// # Errors
+    /// As [`Backend::probe`].
+    pub fn beside(self, services: &Arc<EpollRuntime>) -> Result<Arc<dyn Runtime>, Error> {
+        match self {
+            Self::Epoll => Ok(Arc::clone(services) as Arc<dyn Runtime>),
+            #[cfg(target_os = "linux")]
+            Self::Uring => Ok(crate::UringRuntime::beside(Arc::clone(services))?),
+            #[cfg(not(target_os = "linux"))]
+            Self::Uring => Err(no_uring()),
         }
     }
 }
 
+/// What `auto` takes where it is to be had: docs/decisions/0020-io-uring.md says why.
+const PREFERRED: Backend = Backend::Epoll;
+
 impl RuntimeKind {
-    /// The backend to start.
+    /// The backend to start. `auto` falls back to epoll, and the log says why.
     ///
     /// # Errors
-    /// [`ErrorKind::Option`] with the remedy when this build has no such backend.
+    /// [`ErrorKind::Option`] with the remedy when the machine, or what the process may do on it, allows no such backend.
     pub fn resolve(self) -> Result<Backend, Error> {
         match self {
-            Self::Auto | Self::Epoll => Ok(Backend::Epoll),
-            Self::Uring => Err(Error::new(
-                ErrorKind::Option,
-                "--runtime uring: this build has no io_uring backend",
-                "use --runtime auto or --runtime epoll",
-            )),
+            Self::Auto => Ok(choose(PREFERRED, Backend::probe)),
+            Self::Epoll => Ok(Backend::Epoll),
+            Self::Uring => Backend::Uring.probe().map(|()| Backend::Uring),
         }
     }
+}
+
+fn choose(preferred: Backend, probe: impl FnOnce(Backend) -> Result<(), Error>) -> Backend {
+    match probe(preferred) {
+        Ok(()) => preferred,
+        Err(error) => {
+            tracing::info!(runtime = Backend::Epoll.name(), reason = %error, "--runtime auto falls back");
+            Backend::Epoll
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn no_uring() -> Error {
+    Error::new(
+        ErrorKind::Option,
+        "--runtime uring: io_uring is Linux's, and this system is another",
+        "use --runtime epoll",
+    )
 }
 
 impl FromStr for RuntimeKind {
@@ -93,11 +144,22 @@ mod tests {
     }
 
     #[test]
-    fn auto_is_epoll_and_uring_is_refused_with_the_remedy() {
+    fn auto_is_epoll_and_uring_is_itself_or_refused_with_the_remedy() {
         assert_eq!(RuntimeKind::Auto.resolve().unwrap(), Backend::Epoll);
         assert_eq!(RuntimeKind::Epoll.resolve().unwrap(), Backend::Epoll);
-        let error = RuntimeKind::Uring.resolve().unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Option);
-        assert!(error.to_string().contains("--runtime epoll"), "{error}");
+        match RuntimeKind::Uring.resolve() {
+            Ok(backend) => assert_eq!(backend, Backend::Uring),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Option);
+                assert!(error.to_string().contains("--runtime epoll"), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn auto_takes_what_it_prefers_or_falls_back_to_epoll() {
+        assert_eq!(choose(Backend::Uring, |_| Ok(())), Backend::Uring);
+        let refused = |_| Err(Error::new(ErrorKind::Option, "not permitted", "permit it"));
+        assert_eq!(choose(Backend::Uring, refused), Backend::Epoll);
     }
 }

@@ -4,7 +4,7 @@
 //! Invariants: no executor's type shows in a signature; a panic in a pump ends the process, any other is contained;
 //! the simulator gives the same trace for the same seed.     See: docs/architecture.md
 //!
-//! A backend is an `Arc<dyn Runtime>`: [`EpollRuntime`], or the one that [`simulate`] hands to its root. It starts
+//! A backend is an `Arc<dyn Runtime>`: [`EpollRuntime`], [`Backend::Uring`] beside it, or the one that [`simulate`] hands to its root. It starts
 //! pinned [`Cores`], each of which runs a main future with its [`Core`]; and it has one [`Service`] for our own
 //! tasks that are no shard. Only messages cross between them.
 
@@ -25,6 +25,9 @@ mod service;
 mod sim;
 mod stop;
 mod task;
+mod threads;
+#[cfg(target_os = "linux")]
+mod uring;
 mod watchdog;
 
 pub use beat::CoreStats;
@@ -45,3 +48,5 @@ pub use sim::{
     ProcessId, SimClock, SimConfig, SimFailure, SimOutcome, SimProcess, SimWorld, simulate, simulate_world,
 };
 pub use task::{LocalTask, Task, TaskEnd};
+#[cfg(target_os = "linux")]
+pub use uring::UringRuntime;

@@ -6,7 +6,7 @@ use std::fmt;
 
 /// A backend. Held as `Arc<dyn Runtime>`; no type of the executor underneath shows.
 pub trait Runtime: Send + Sync + fmt::Debug {
-    /// The name in the ready line: `epoll`, later `uring`; `sim` in the simulator.
+    /// The name in the ready line: `epoll` or `uring`; `sim` in the simulator.
     fn name(&self) -> &'static str;
 
     /// Starts the cores, one thread each (tasks of the one thread in the simulator), and runs `main` on each.

@@ -128,6 +128,20 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
+    /// A waker that only counts.
+    struct Woken(std::sync::atomic::AtomicU32);
+
+    impl std::task::Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+
+    fn counted_waker() -> (Arc<Woken>, std::task::Waker) {
+        let woken = Arc::new(Woken(std::sync::atomic::AtomicU32::new(0)));
+        (Arc::clone(&woken), std::task::Waker::from(woken))
+    }
+
     fn answered(polls: u64) -> BeatReading {
         BeatReading { polls, answered: true }
     }
@@ -256,6 +270,22 @@ mod tests {
             thread.join().unwrap();
         }
         assert_eq!(culprit, Culprit::System);
+    }
+
+    #[test]
+    fn a_wake_that_was_lost_is_followed_by_others() {
+        let beat = Arc::new(Beat::default());
+        let (woken, waker) = counted_waker();
+        let mut answer = crate::beat::Answer(Arc::clone(&beat));
+        let mut cx = std::task::Context::from_waker(&waker);
+        assert!(std::pin::Pin::new(&mut answer).poll(&mut cx).is_pending());
+        beat.post();
+        beat.wake_again();
+        beat.wake_again();
+        assert_eq!(woken.0.load(std::sync::atomic::Ordering::Relaxed), 3);
+        drop(answer);
+        beat.wake_again();
+        assert_eq!(woken.0.load(std::sync::atomic::Ordering::Relaxed), 3, "the core has ended");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The backend that works everywhere: a current-thread executor per pinned core, and one multi-thread runtime for services.
+//! The backend that works everywhere, and the service runtime of every other: a current-thread executor per pinned core, and one multi-thread runtime for services.
 //! Lives on: the cores' threads and the service runtime's.
 //! Owns: those threads.     Talks to: tokio, and nobody else does so for the cores.
 //! Invariants: the cores have no I/O driver, so a socket or a file on a core panics at once instead of blocking it.
@@ -6,7 +6,7 @@
 mod cores;
 mod service;
 
-use crate::{CoreMain, Cores, CoresConfig, Error, ErrorKind, Instant, Runtime, Service, WallTime};
+use crate::{CoreMain, Cores, CoresConfig, Error, ErrorKind, Instant, Runtime, Service, WallTime, threads};
 use std::fmt;
 use std::future::Future;
 use std::num::NonZeroUsize;
@@ -98,7 +98,7 @@ impl Runtime for EpollRuntime {
     }
 
     fn start_cores(&self, config: CoresConfig, main: CoreMain) -> Result<Cores, Error> {
-        cores::start(config, &main)
+        threads::start::<cores::TokioExecutor>(config, &main)
     }
 
     fn service(&self) -> Service {
