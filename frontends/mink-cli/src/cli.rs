@@ -55,7 +55,7 @@ pub(crate) enum Command {
     /// Check this machine and a running node, and say what to do
     Doctor(doctor::DoctorArgs),
     /// Measure throughput, latency and requests per GiB
-    Bench(bench::BenchArgs),
+    Bench(Box<bench::BenchArgs>),
     /// Print completions for a shell
     Completions(completions::CompletionsArgs),
 }

@@ -6,7 +6,7 @@
 //! `--keep` leaves them, until Ctrl-C.
 mod check;
 mod feed;
-mod flights;
+pub(crate) mod flights;
 mod node;
 mod report;
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Longest bar, in characters.
 const BAR: u64 = 40;
 /// Percentiles that are told.
-pub(crate) const PERCENTILES: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
+pub(crate) const PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 
 /// `p50 1.2 ms   p90 3.4 ms   ...   max 1.25 s`.
 pub(crate) fn percentiles(latency_us: &Histogram<u64>) -> String {
@@ -80,6 +80,6 @@ mod tests {
     fn percentiles_are_told_in_units() {
         let text = percentiles(&histogram(&[(500, 99), (2_000_000, 1)]));
         assert!(text.starts_with("p50 500 us   p90 500 us   p99 500 us"), "{text}");
-        assert!(text.contains("p99.9 2.00 s   max 2.00 s"), "{text}");
+        assert!(text.contains("p99.9 2.00 s   p99.99 2.00 s   max 2.00 s"), "{text}");
     }
 }

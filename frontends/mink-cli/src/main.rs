@@ -85,7 +85,7 @@ fn client(command: Command) -> Result<(), Failure> {
             Command::Read(args) => read::run(args).await,
             Command::Metadata(args) => metadata::run(args).await,
             Command::Doctor(args) => doctor::run(args).await,
-            Command::Bench(args) => bench::run(args).await,
+            Command::Bench(args) => bench::run(*args).await,
             Command::Completions(args) => completions::run(&args),
         }
     })

@@ -3,6 +3,7 @@
 //! Lives on: anywhere (the parsing is pure).
 use crate::api::Api;
 use crate::failure::Failure;
+use mink_server::CpuTime;
 use std::collections::BTreeMap;
 use std::ops::{AddAssign, Sub};
 
@@ -52,6 +53,15 @@ impl StoreWork {
     }
 }
 
+/// Processor time of the node since it started; none if the page does not tell it.
+pub(crate) fn cpu_time(page: &str) -> Option<CpuTime> {
+    let seconds = |mode: &str| {
+        let sample = format!("process_cpu_seconds_total{{mode=\"{mode}\"}} ");
+        page.lines().find_map(|line| line.strip_prefix(&sample))?.parse().ok()
+    };
+    Some(CpuTime { user_s: seconds("user")?, system_s: seconds("system")? })
+}
+
 impl AddAssign for StoreWork {
     fn add_assign(&mut self, other: StoreWork) {
         for (mine, theirs) in [(&mut self.requests, other.requests), (&mut self.bytes, other.bytes)] {
@@ -90,6 +100,8 @@ mink_object_store_requests_total{op=\"put\",outcome=\"exists\"} 1
 mink_object_store_requests_total{op=\"get\",outcome=\"ok\"} 3
 mink_object_store_bytes_total{op=\"put\"} 4096
 mink_wal_objects_total 5
+process_cpu_seconds_total{mode=\"user\"} 1.5
+process_cpu_seconds_total{mode=\"system\"} 0.25
 # EOF
 ";
 
@@ -101,6 +113,12 @@ mink_wal_objects_total 5
         work += StoreWork::parse(PAGE);
         assert_eq!(work.requests_of("put"), 16);
         assert_eq!(work - &StoreWork::parse(PAGE), StoreWork::parse(PAGE));
+    }
+
+    #[test]
+    fn processor_time_is_told_by_where_it_went() {
+        assert_eq!(cpu_time(PAGE), Some(CpuTime { user_s: 1.5, system_s: 0.25 }));
+        assert_eq!(cpu_time("process_cpu_seconds_total 1.5"), None);
     }
 
     #[test]

@@ -13,10 +13,11 @@ use mink_kafka_wire::{
 };
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::io::IoSlice;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot};
@@ -28,6 +29,8 @@ const IN_FLIGHT_MAX: usize = 64;
 const ANSWER_BYTES_MAX: u32 = 256 << 20;
 /// Bytes that a read makes room for at a time, whatever length an answer declares.
 const READ_STEP: usize = 1 << 20;
+/// Bytes that one read takes at once, so that small answers need no read for their length, nor each one of its own.
+const READ_AHEAD: usize = 4 << 10;
 /// Longest time for a connection to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest time that an answer may take beyond what the request itself allows.
@@ -247,16 +250,28 @@ async fn write(
         if waiting.send(answer).await.is_err() {
             return;
         }
-        for segment in frame.segments() {
-            if let Err(error) = socket.write_all(segment).await {
-                tracing::debug!(%error, "write to the server");
-                return;
-            }
+        if let Err(error) = write_frame(&mut socket, &frame).await {
+            tracing::debug!(%error, "write to the server");
+            return;
         }
     }
 }
 
-async fn read(mut socket: OwnedReadHalf, mut waiting: mpsc::Receiver<oneshot::Sender<Bytes>>) {
+/// All segments at once: one by one each would be a call and a packet of its own.
+async fn write_frame(socket: &mut OwnedWriteHalf, frame: &Frame) -> std::io::Result<()> {
+    let mut slices: Vec<IoSlice<'_>> = frame.segments().iter().map(|segment| IoSlice::new(segment)).collect();
+    let mut left = slices.as_mut_slice();
+    while !left.is_empty() {
+        match socket.write_vectored(left).await? {
+            0 => return Err(std::io::ErrorKind::WriteZero.into()),
+            written => IoSlice::advance_slices(&mut left, written),
+        }
+    }
+    Ok(())
+}
+
+async fn read(socket: OwnedReadHalf, mut waiting: mpsc::Receiver<oneshot::Sender<Bytes>>) {
+    let mut socket = BufReader::with_capacity(READ_AHEAD, socket);
     loop {
         let answer = match read_frame(&mut socket).await {
             Ok(answer) => answer,
@@ -273,7 +288,7 @@ async fn read(mut socket: OwnedReadHalf, mut waiting: mpsc::Receiver<oneshot::Se
     }
 }
 
-async fn read_frame(socket: &mut OwnedReadHalf) -> std::io::Result<Bytes> {
+async fn read_frame(socket: &mut BufReader<OwnedReadHalf>) -> std::io::Result<Bytes> {
     let mut prefix = [0; FRAME_PREFIX_LEN];
     socket.read_exact(&mut prefix).await?;
     let length = frame_length(prefix, ANSWER_BYTES_MAX).map_err(std::io::Error::other)?;

@@ -12,23 +12,24 @@ mod lane;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use accumulator::Gathering;
 pub use delivery::Delivery;
 
 use crate::client::Client;
 use crate::error::{ClientError, ErrorKind};
 use accumulator::Accumulator;
 use lane::{Identity, Lane};
-use mink_record::kafka::{Codec, HeaderRef, RecordRef};
+use mink_record::kafka::{BatchBuilder, Codec, HeaderRef, RecordRef};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tokio::sync::{Mutex, Semaphore, watch};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinHandle;
 
 /// Requests in flight per partition beyond which a server no longer knows a repeat: Kafka's servers remember five batches.
 pub const IN_FLIGHT_MAX: usize = 5;
 /// Counted for a record beside its key, value and headers, in bytes.
-const RECORD_OVERHEAD: usize = 32;
+pub(crate) const RECORD_OVERHEAD: usize = 32;
 
 /// How a producer gathers and sends.
 #[derive(Clone, Debug)]
@@ -164,6 +165,11 @@ impl Producer {
     /// `Misuse` if there is no such partition, the record is larger than the buffer, or the producer is closed. Whether
     /// the record was stored is what the [`Delivery`] says.
     pub async fn send(&self, partition: i32, record: Record<'_>) -> Result<Delivery, ClientError> {
+        self.gather(partition, record).await.map(|gathering| gathering.delivery)
+    }
+
+    /// As `send`, for those who mind where batches end.
+    pub(crate) async fn gather(&self, partition: i32, record: Record<'_>) -> Result<Gathering, ClientError> {
         let found = self.partitions.get(&partition);
         let found = found.ok_or_else(|| misuse(format!("{} has no partition {partition}", self.topic)))?;
         let bytes = u32::try_from(record.bytes()).ok().filter(|bytes| *bytes as usize <= self.buffer_bytes);
@@ -174,6 +180,32 @@ impl Producer {
         let timestamp = record.timestamp.unwrap_or_else(now);
         let record = RecordRef { timestamp, key: record.key, value: record.value, headers: record.headers };
         found.records.push(&record, room)
+    }
+
+    /// Waits for room for so many bytes.
+    pub(crate) async fn room(&self, bytes: usize) -> Result<OwnedSemaphorePermit, ClientError> {
+        let bytes = u32::try_from(bytes).ok().filter(|bytes| *bytes as usize <= self.buffer_bytes);
+        let bytes = bytes.ok_or_else(|| misuse(format!("the buffer has {} bytes", self.buffer_bytes)))?;
+        Arc::clone(&self.room).acquire_many_owned(bytes).await.map_err(|_| misuse("closed"))
+    }
+
+    /// Sends a batch that the caller has gathered; it goes after what the partition has gathered itself.
+    pub(crate) fn send_batch(
+        &self,
+        partition: i32,
+        records: BatchBuilder,
+        room: OwnedSemaphorePermit,
+    ) -> Result<Delivery, ClientError> {
+        let found = self.partitions.get(&partition);
+        let found = found.ok_or_else(|| misuse(format!("{} has no partition {partition}", self.topic)))?;
+        found.records.push_batch(records, room)
+    }
+
+    /// Sends what a partition has gathered without lingering.
+    pub(crate) fn seal(&self, partition: i32) {
+        if let Some(partition) = self.partitions.get(&partition) {
+            partition.records.seal();
+        }
     }
 
     /// Sends what is gathered without lingering and waits until all of it has ended.

@@ -7,8 +7,8 @@ use crate::connection::ANSWER_TIMEOUT;
 use crate::error::{ClientError, ErrorKind};
 use bytes::Bytes;
 use mink_kafka_wire::messages::fetch::{FetchPartition, FetchRequest, FetchTopic};
-use mink_record::RecordErrorKind;
-use mink_record::kafka::{batches, records};
+use mink_record::kafka::{Record, batches, records};
+use mink_record::{RecordError, RecordErrorKind};
 use std::time::Duration;
 
 /// Bytes that one batch may inflate to.
@@ -62,8 +62,12 @@ impl Reader {
 
     /// Records from `offset` on; waits up to `wait` for the first one.
     pub async fn read(&self, offset: i64, wait: Duration) -> Result<ReadAnswer, ClientError> {
-        let ended = self.client.retrying(|| self.try_read(offset, wait)).await?;
-        decode(ended, offset)
+        decode(self.read_batches(offset, wait).await?, offset)
+    }
+
+    /// Batches that hold records from `offset` on, as they came.
+    pub(crate) async fn read_batches(&self, offset: i64, wait: Duration) -> Result<Fetched, ClientError> {
+        self.client.retrying(|| self.try_read(offset, wait)).await
     }
 
     async fn try_read(&self, offset: i64, wait: Duration) -> Result<Fetched, ClientError> {
@@ -115,44 +119,66 @@ impl Reader {
     }
 }
 
-struct Fetched {
+/// An answer whose records nobody has looked at.
+#[derive(Debug)]
+pub(crate) struct Fetched {
     records: Bytes,
     high_watermark: i64,
     log_start: i64,
 }
 
-fn decode(fetched: Fetched, from: i64) -> Result<ReadAnswer, ClientError> {
-    let damaged = |error: mink_record::RecordError| ClientError::new(ErrorKind::Protocol, error.to_string());
-    let mut answer = ReadAnswer {
-        records: Vec::new(),
-        next: from,
-        high_watermark: fetched.high_watermark,
-        log_start: fetched.log_start,
-        bytes: fetched.records.len(),
-    };
-    for batch in batches(fetched.records) {
-        let (header, batch) = match batch {
-            Ok(batch) => batch,
-            // A server may cut its answer by size; what is cut is asked for again.
-            Err(error) if error.kind() == RecordErrorKind::Incomplete => break,
-            Err(error) => return Err(damaged(error)),
-        };
-        header.verify_checksum(&batch).map_err(damaged)?;
-        answer.next = answer.next.max(header.last_offset() + 1);
-        for record in records(&header, batch, INFLATED_BYTES_MAX).map_err(damaged)? {
-            let record = record.map_err(damaged)?;
-            if record.offset < from {
-                continue;
-            }
-            let headers = record.headers.iter().map(|header| (header.key, header.value)).collect();
-            answer.records.push(ReadRecord {
-                offset: record.offset,
-                timestamp: record.timestamp,
-                key: record.key,
-                value: record.value,
-                headers,
-            });
-        }
+impl Fetched {
+    /// Whether it brought anything.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.records.is_empty()
     }
-    Ok(answer)
+
+    /// Where to read on, by the headers of the batches alone.
+    pub(crate) fn next(&self, from: i64) -> i64 {
+        // What is damaged ends the run here, and `visit` says so.
+        let headers = batches(self.records.clone()).map_while(Result::ok);
+        headers.last().map_or(from, |(header, _)| from.max(header.last_offset() + 1))
+    }
+
+    /// Checks the batches, shows each record from `from` on, and says where to read on.
+    pub(crate) fn visit(self, from: i64, mut show: impl FnMut(Record)) -> Result<i64, ClientError> {
+        let mut next = from;
+        for batch in batches(self.records) {
+            let (header, batch) = match batch {
+                Ok(batch) => batch,
+                // A server may cut its answer by size; what is cut is asked for again.
+                Err(error) if error.kind() == RecordErrorKind::Incomplete => break,
+                Err(error) => return Err(damaged(&error)),
+            };
+            header.verify_checksum(&batch).map_err(|error| damaged(&error))?;
+            next = next.max(header.last_offset() + 1);
+            for record in records(&header, batch, INFLATED_BYTES_MAX).map_err(|error| damaged(&error))? {
+                let record = record.map_err(|error| damaged(&error))?;
+                if record.offset >= from {
+                    show(record);
+                }
+            }
+        }
+        Ok(next)
+    }
+}
+
+fn damaged(error: &RecordError) -> ClientError {
+    ClientError::new(ErrorKind::Protocol, error.to_string())
+}
+
+fn decode(fetched: Fetched, from: i64) -> Result<ReadAnswer, ClientError> {
+    let (high_watermark, log_start) = (fetched.high_watermark, fetched.log_start);
+    let (mut records, bytes) = (Vec::new(), fetched.records.len());
+    let next = fetched.visit(from, |record| {
+        let headers = record.headers.iter().map(|header| (header.key, header.value)).collect();
+        records.push(ReadRecord {
+            offset: record.offset,
+            timestamp: record.timestamp,
+            key: record.key,
+            value: record.value,
+            headers,
+        });
+    })?;
+    Ok(ReadAnswer { records, next, high_watermark, log_start, bytes })
 }

@@ -40,7 +40,7 @@ impl Collector for Collected {
         for family in self.0.chunk_by(|a, b| a.name == b.name) {
             let Some(first) = family.first() else { continue };
             let kind = match first.value {
-                MetricValue::Counter(_) => MetricType::Counter,
+                MetricValue::Counter(_) | MetricValue::Seconds(_) => MetricType::Counter,
                 MetricValue::Gauge(_) => MetricType::Gauge,
                 MetricValue::Histogram { .. } => MetricType::Histogram,
             };
@@ -62,6 +62,7 @@ impl Collector for Collected {
 fn encode(value: &MetricValue, encoder: &mut MetricEncoder<'_>) -> Result<(), fmt::Error> {
     match value {
         MetricValue::Counter(value) => encoder.encode_counter::<NoLabelSet, _, u64>(value, None),
+        MetricValue::Seconds(value) => encoder.encode_counter::<NoLabelSet, _, u64>(value, None),
         MetricValue::Gauge(value) => encoder.encode_gauge(value),
         MetricValue::Histogram { buckets, sum, count } => {
             // The library writes its largest number as "+Inf".

@@ -85,6 +85,7 @@ impl Admin for Fake {
             requests("put", 4),
             Metric::gauge("mink_memory_bytes", "memory", 12.0).label("part", "tail"),
             requests("get", 2),
+            Metric::seconds("process_cpu_seconds", "processor time", 1.5).label("mode", "user"),
             Metric { name: "mink_append_ack_seconds", help: "acks", labels: Vec::new(), value: ack },
         ]
     }
@@ -171,6 +172,8 @@ async fn metrics_of_one_name_stand_together() {
         "mink_append_ack_seconds_bucket{le=\"0.01\"} 3",
         "mink_append_ack_seconds_bucket{le=\"+Inf\"} 4",
         "mink_append_ack_seconds_count 4",
+        "# TYPE process_cpu_seconds counter",
+        "process_cpu_seconds_total{mode=\"user\"} 1.5",
         "# TYPE mink_memory_bytes gauge",
     ] {
         assert!(page.contains(line), "{line} in\n{page}");

@@ -7,6 +7,7 @@
 
 mod allocator;
 mod args;
+mod cpu;
 mod environment;
 mod file;
 mod groups;
@@ -23,6 +24,7 @@ mod settings;
 mod units;
 
 pub use args::{HostPort, LimitArgs, Listen, LogFormat, ServeArgs};
+pub use cpu::CpuTime;
 pub use environment::{UnknownVariable, check_environment, closest, known_variables, tell_variable};
 pub use file::FileError;
 pub use memory::{MEMORY_MIN, Memory, TOPIC_BYTES};

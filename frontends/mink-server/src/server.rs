@@ -7,6 +7,7 @@
 //! connections still carry its acks.
 use crate::allocator;
 use crate::args::{HostPort, Listen};
+use crate::cpu::cpu_metrics;
 use crate::resident::{Permits, memory_metrics};
 use crate::settings::{MetadataPlace, Settings, without_password};
 use futures::FutureExt;
@@ -167,6 +168,7 @@ impl Server {
             shown.count_too(Arc::new(move || {
                 let mut metrics = counters.metrics();
                 metrics.extend(memory_metrics(&memory, &permits));
+                metrics.extend(cpu_metrics());
                 metrics
             }));
         }

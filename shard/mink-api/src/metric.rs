@@ -16,6 +16,8 @@ pub struct Metric {
 #[derive(Clone, PartialEq, Debug)]
 pub enum MetricValue {
     Counter(u64),
+    /// A counter of seconds.
+    Seconds(f64),
     Gauge(f64),
     /// Counts per bucket with upper bounds (not cumulative; the last bound is infinity), the sum and the number of values.
     Histogram {
@@ -29,6 +31,11 @@ impl Metric {
     /// A counter without labels.
     pub fn counter(name: &'static str, help: &'static str, value: u64) -> Metric {
         Metric { name, help, labels: Vec::new(), value: MetricValue::Counter(value) }
+    }
+
+    /// A counter of seconds, without labels.
+    pub fn seconds(name: &'static str, help: &'static str, value: f64) -> Metric {
+        Metric { name, help, labels: Vec::new(), value: MetricValue::Seconds(value) }
     }
 
     /// A gauge without labels.

@@ -44,6 +44,8 @@ mod kill9;
 #[cfg(test)]
 mod load;
 #[cfg(test)]
+mod load_generator;
+#[cfg(test)]
 mod lost_answers;
 #[cfg(test)]
 mod lost_object;

@@ -11,19 +11,19 @@ const NUMBERS: [&str; 5] = ["flight", "dep_delay", "arr_delay", "air_time", "dis
 
 /// A flight as a record.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Flight {
+pub(crate) struct Flight {
     /// The plane; some rows have none.
-    pub(super) key: Option<String>,
+    pub(crate) key: Option<String>,
     /// The row as JSON.
-    pub(super) value: String,
+    pub(crate) value: String,
     /// Scheduled hour of departure, in ms since 1970.
-    pub(super) timestamp: i64,
-    pub(super) carrier: String,
-    pub(super) origin: String,
+    pub(crate) timestamp: i64,
+    pub(crate) carrier: String,
+    pub(crate) origin: String,
 }
 
 impl Flight {
-    pub(super) fn headers(&self) -> [HeaderRef<'_>; 2] {
+    pub(crate) fn headers(&self) -> [HeaderRef<'_>; 2] {
         [
             HeaderRef { key: "carrier", value: Some(self.carrier.as_bytes()) },
             HeaderRef { key: "origin", value: Some(self.origin.as_bytes()) },
@@ -31,13 +31,13 @@ impl Flight {
     }
 
     /// Bytes of key and value.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         (self.key.as_ref().map_or(0, String::len) + self.value.len()) as u64
     }
 }
 
 /// All flights, in order of their hour.
-pub(super) fn all() -> Result<Vec<Flight>, String> {
+pub(crate) fn all() -> Result<Vec<Flight>, String> {
     let unpacked =
         zstd::bulk::decompress(PACKED, UNPACKED_BYTES).map_err(|error| format!("the data set: {error}"))?;
     let text = String::from_utf8(unpacked).map_err(|error| format!("the data set: {error}"))?;

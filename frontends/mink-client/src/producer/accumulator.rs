@@ -3,7 +3,7 @@
 //! Lives on: shared by those who send and the partition's task; its lock is held for one record at a time.
 //! Owns: the open batch and those that wait to be sent.
 //! Invariants: batches are numbered in the order they are sent; every batch that was opened is taken or abandoned, never forgotten.
-use super::delivery::{BatchEnd, Delivery, channel};
+use super::delivery::{Delivery, Ended, channel};
 use super::{gone, misuse};
 use crate::error::ClientError;
 use futures::future::Shared;
@@ -14,8 +14,12 @@ use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, oneshot};
 use tokio::time::Instant;
 
-/// Room that an open batch takes at first; it grows as records come.
+/// Room that the first batch takes at first; it grows as records come. Later ones take what the one before them came to.
 const BATCH_BYTES_FIRST: usize = 16 << 10;
+
+/// Beside its contents a record and each of its headers take no more: lengths of up to 10 bytes each.
+const RECORD_BYTES_MAX: usize = 64;
+const HEADER_BYTES_MAX: usize = 20;
 
 #[derive(Debug)]
 pub(super) struct Accumulator {
@@ -35,6 +39,8 @@ struct State {
     flush_below: u64,
     closed: bool,
     error: Option<ClientError>,
+    /// Of the batch that was opened last, when it was left.
+    batch_bytes_last: usize,
 }
 
 /// A batch as it was gathered.
@@ -43,10 +49,20 @@ pub(super) struct Gathered {
     pub(super) number: u64,
     pub(super) records: BatchBuilder,
     pub(super) opened: Instant,
-    pub(super) end: oneshot::Sender<BatchEnd>,
-    ends: Shared<oneshot::Receiver<BatchEnd>>,
+    pub(super) end: oneshot::Sender<Ended>,
+    ends: Shared<oneshot::Receiver<Ended>>,
     /// Given back when the batch has ended.
     pub(super) room: OwnedSemaphorePermit,
+}
+
+/// A record that is in a batch now.
+#[derive(Debug)]
+pub(crate) struct Gathering {
+    pub(crate) delivery: Delivery,
+    /// It opened its batch.
+    pub(crate) first: bool,
+    /// Size of its batch so far, before compression.
+    pub(crate) batch_bytes: usize,
 }
 
 /// What the partition's task finds here.
@@ -75,12 +91,16 @@ impl Accumulator {
         &self,
         record: &RecordRef<'_>,
         room: OwnedSemaphorePermit,
-    ) -> Result<Delivery, ClientError> {
+    ) -> Result<Gathering, ClientError> {
         let mut state = self.state();
         if state.closed {
             return Err(misuse("the producer is closed"));
         }
-        let full = |open: &Gathered| open.records.size_with(record) > self.batch_bytes;
+        // Only near its end is it worth to know the size to the byte.
+        let full = |open: &Gathered| {
+            open.records.size() + bytes_at_most(record) > self.batch_bytes
+                && open.records.size_with(record) > self.batch_bytes
+        };
         if state.open.as_ref().is_some_and(full) {
             state.seal();
         }
@@ -90,12 +110,36 @@ impl Accumulator {
             state.append(record, room)
         });
         drop(state);
-        let (delivery, first) = appended.map_err(|_| misuse("the record is larger than a batch can be"))?;
+        let gathering = appended.map_err(|_| misuse("the record is larger than a batch can be"))?;
         // Only a new batch, and with it perhaps one that is full, changes what the task is to do.
-        if first {
+        if gathering.first {
             self.wake.notify_one();
         }
+        Ok(gathering)
+    }
+
+    /// Takes a batch that was gathered elsewhere; it does not linger.
+    pub(super) fn push_batch(
+        &self,
+        records: BatchBuilder,
+        room: OwnedSemaphorePermit,
+    ) -> Result<Delivery, ClientError> {
+        let mut state = self.state();
+        if state.closed {
+            return Err(misuse("the producer is closed"));
+        }
+        state.seal();
+        let (gathered, delivery) = state.number(records, room);
+        state.sealed.push_back(gathered);
+        drop(state);
+        self.wake.notify_one();
         Ok(delivery)
+    }
+
+    /// The open batch gets no more records and does not linger.
+    pub(super) fn seal(&self) {
+        self.state().seal();
+        self.wake.notify_one();
     }
 
     /// What is to be sent next.
@@ -109,6 +153,7 @@ impl Accumulator {
         };
         let due = open.opened + self.linger;
         if due <= now || open.number < state.flush_below || state.closed {
+            state.batch_bytes_last = open.records.size();
             return Next::Batch(open);
         }
         state.open = Some(open);
@@ -154,39 +199,61 @@ impl Accumulator {
         state.closed = true;
         let open = state.open.take();
         for batch in state.sealed.drain(..).chain(open) {
-            drop(batch.end.send(Err(gone())));
+            drop(batch.end.send(Ended::now(Err(gone()))));
         }
     }
 }
 
+/// What a record takes in a batch at most.
+fn bytes_at_most(record: &RecordRef<'_>) -> usize {
+    let headers = record.headers.iter();
+    let headers =
+        headers.map(|header| HEADER_BYTES_MAX + header.key.len() + header.value.map_or(0, <[u8]>::len));
+    RECORD_BYTES_MAX
+        + record.key.map_or(0, <[u8]>::len)
+        + record.value.map_or(0, <[u8]>::len)
+        + headers.sum::<usize>()
+}
+
 impl State {
     fn seal(&mut self) {
-        self.sealed.extend(self.open.take());
+        if let Some(open) = self.open.take() {
+            self.batch_bytes_last = open.records.size();
+            self.sealed.push_back(open);
+        }
     }
 
-    /// Appends to the open batch, or opens one (then the second value is true); gives the room back if the record does not fit.
+    /// Appends to the open batch, or opens one; gives the room back if the record does not fit.
     fn append(
         &mut self,
         record: &RecordRef<'_>,
         room: OwnedSemaphorePermit,
-    ) -> Result<(Delivery, bool), OwnedSemaphorePermit> {
+    ) -> Result<Gathering, OwnedSemaphorePermit> {
         if let Some(open) = &mut self.open {
             let index = open.records.record_count();
             if open.records.push(*record).is_err() {
                 return Err(room);
             }
             open.room.merge(room);
-            return Ok((Delivery::new(&open.ends, index), false));
+            let delivery = Delivery::new(&open.ends, index);
+            return Ok(Gathering { delivery, first: false, batch_bytes: open.records.size() });
         }
-        let mut records = BatchBuilder::with_capacity(BATCH_BYTES_FIRST);
+        let mut records = BatchBuilder::with_capacity(self.batch_bytes_last.max(BATCH_BYTES_FIRST));
         if records.push(*record).is_err() {
             return Err(room);
         }
+        let batch_bytes = records.size();
+        let (gathered, delivery) = self.number(records, room);
+        self.open = Some(gathered);
+        Ok(Gathering { delivery, first: true, batch_bytes })
+    }
+
+    /// The next batch, and the delivery of its first record.
+    fn number(&mut self, records: BatchBuilder, room: OwnedSemaphorePermit) -> (Gathered, Delivery) {
         let (end, ends) = channel();
         let delivery = Delivery::new(&ends, 0);
         let number = self.next;
         self.next += 1;
-        self.open = Some(Gathered { number, records, opened: Instant::now(), end, ends, room });
-        Ok((delivery, true))
+        (Gathered { number, records, opened: Instant::now(), end, ends, room }, delivery)
     }
 }

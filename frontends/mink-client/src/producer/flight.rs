@@ -3,7 +3,7 @@
 //! Lives on: the partition's task.
 //! Invariants: the bytes are made once; only a batch that is known not to be stored may get another identity.
 use super::accumulator::Gathered;
-use super::delivery::BatchEnd;
+use super::delivery::{BatchEnd, Ended};
 use super::misuse;
 use crate::connection::Pending;
 use crate::error::{ClientError, ErrorKind};
@@ -26,7 +26,7 @@ pub(super) struct Flight {
     pub(super) sent: Option<Sent>,
     /// An attempt has ended without telling whether the batch was stored, and nothing since has told.
     pub(super) unknown: bool,
-    end: oneshot::Sender<BatchEnd>,
+    end: oneshot::Sender<Ended>,
     _room: OwnedSemaphorePermit,
 }
 
@@ -75,7 +75,7 @@ impl Flight {
 
     /// Tells everyone who waits, and gives the room back.
     pub(super) fn end(self, ended: BatchEnd) {
-        drop(self.end.send(ended));
+        drop(self.end.send(Ended::now(ended)));
     }
 
     /// Makes the bytes, under this stamp, unless they are made.

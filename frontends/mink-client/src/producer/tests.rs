@@ -254,27 +254,3 @@ async fn a_topic_that_is_not_there_is_found_missing_without_a_wait() {
     assert_eq!(client.find_topic("missing").await.unwrap(), None);
     assert_eq!(client.find_topic(TOPIC).await.unwrap().unwrap().partitions.len(), 3);
 }
-
-#[tokio::test]
-async fn the_load_generator_counts_what_was_acked_and_read() {
-    use crate::load::{ConsumeLoad, ProduceLoad, Progress, consume, produce};
-    let (client, _broker) = broker(&[Fault::LoseAnswer]).await;
-    let load = ProduceLoad {
-        topic: TOPIC.into(),
-        record_bytes: 100,
-        records: 1001,
-        duration: None,
-        rate: None,
-        connections: 2,
-        producer: ProducerConfig { linger: Duration::ZERO, ..ProducerConfig::default() },
-    };
-    let progress = Arc::new(Progress::default());
-    let produced = produce(&client, &load, &progress).await.unwrap();
-    assert_eq!((produced.records, produced.bytes, produced.errors), (1001, 100_100, 0));
-    assert_eq!(progress.records.load(std::sync::atomic::Ordering::Relaxed), 1001);
-    assert_eq!(produced.latency.len(), 1001);
-    let load = ConsumeLoad { topic: TOPIC.into(), duration: None, connections: 2, read_bytes: 1 << 20 };
-    let read = consume(&client, &load, &progress).await.unwrap();
-    assert_eq!((read.records, read.bytes), (1001, 100_100));
-    assert!(read.percentile(100.0) >= read.percentile(50.0));
-}
