@@ -31,7 +31,7 @@ pub use append_time::set_append_time;
 pub use batches::{Batches, batches, set_offset_and_epoch};
 pub use builder::{BatchBuilder, HeaderRef, ProducerStamp, RecordRef};
 pub use codec::Codec;
-pub use header::{Attributes, BatchHeader, HEADER_BYTES};
+pub use header::{Attributes, BatchHeader, HEADER_BYTES, stated_checksum};
 pub use inflate::INFLATE_WORKING_BYTES_MAX;
 pub use keyless::{Keyless, keyless};
 pub use mink_types::TimestampType;

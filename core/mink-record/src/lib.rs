@@ -7,7 +7,9 @@
 #![forbid(unsafe_code)]
 
 mod bounded;
+mod checksum;
 mod error;
 pub mod kafka;
 
+pub use checksum::joined_checksum;
 pub use error::{RecordError, RecordErrorKind};

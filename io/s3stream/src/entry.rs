@@ -30,6 +30,15 @@ pub struct ProducerStamp {
     pub base_sequence: Sequence,
 }
 
+/// A checksum that whoever made the bytes has looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KnownChecksum {
+    /// It is that of the bytes from here on.
+    pub from: usize,
+    /// CRC-32C.
+    pub crc: u32,
+}
+
 /// One batch or decision, ordered: it has its place in its bucket for ever.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
@@ -43,6 +52,9 @@ pub struct Entry {
     pub commit_time: CommitTime,
     pub max_timestamp: Timestamp,
     pub producer: Option<ProducerStamp>,
+    /// What is known of the bytes' checksum: an object's own is made of it, so that large batches are not read once more for it. A
+    /// byte that changes on the way is so found as well. A wrong one makes the whole block unreadable.
+    pub known: Option<KnownChecksum>,
     /// The batch as readers get it, verbatim.
     pub bytes: Bytes,
 }

@@ -41,7 +41,7 @@ pub use commit::{
 pub use compact::{
     CompactionEnd, CompactionJob, CompactionMove, CompactionParts, CompactionStats, Compactor, RangesBefore,
 };
-pub use entry::{ENTRY_BYTES_MAX, Entry, EntryKind, EpochStart, IndexEntry, ProducerStamp};
+pub use entry::{ENTRY_BYTES_MAX, Entry, EntryKind, EpochStart, IndexEntry, KnownChecksum, ProducerStamp};
 pub use error::{Error, ErrorKind};
 pub use format::{FORMAT_VERSION, Footer, FooterBucket, Header, ObjectKind, Sealer};
 pub use read::{

@@ -53,6 +53,7 @@ pub(crate) fn entry(n: u64, epoch: u32, base: u64, count: u32, bytes: &[u8]) -> 
             epoch: ProducerEpoch(1),
             base_sequence: Sequence(i32::try_from(base).expect("small")),
         }),
+        known: None,
         bytes: Bytes::copy_from_slice(bytes),
     }
 }

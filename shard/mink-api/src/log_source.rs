@@ -29,7 +29,8 @@ pub trait LogSource: Send + Sync + Debug {
     /// Sends a checked batch on its way and waits only for room towards its shard: back-pressure, never a refusal for lack of
     /// room. The ticket tells when the batch is ordered and when it is durable. `timestamps` says which time its records
     /// are to bear. A future that is dropped before it is ready has
-    /// not handed the batch over and never will: on that a listener may tell its client "not written" (I7).
+    /// not handed the batch over and never will: on that a listener may tell its client "not written" (I7). The batch's checksum is
+    /// trusted: those of the objects it will lie in are made of it.
     async fn append(
         &self,
         bucket: BucketId,

@@ -114,17 +114,21 @@ impl LogSource for NodeSource {
             let reads = places.iter().filter_map(|at| reads.get(*at).cloned()).collect();
             self.ask(*shard, move |reply| Request::Reads(Reads { reads, bytes_max, reply }))
         });
-        let mut answers: BTreeMap<usize, _> = BTreeMap::new();
+        let mut answers: Vec<Option<_>> = reads.iter().map(|_| None).collect();
         for (places, answer) in groups.values().zip(join_all(asked).await) {
             // A shard that is gone answers nothing, and neither do its buckets.
-            answers.extend(places.iter().copied().zip(answer.unwrap_or_default()));
+            for (at, answer) in places.iter().zip(answer.unwrap_or_default()) {
+                if let Some(place) = answers.get_mut(*at) {
+                    *place = Some(answer);
+                }
+            }
         }
         fail_point("read.answer");
         let holds = self.0.lease_holds();
         let mut in_order: ReadsAnswer = reads
             .iter()
-            .enumerate()
-            .map(|(at, read)| match answers.remove(&at) {
+            .zip(answers)
+            .map(|(read, answer)| match answer {
                 Some(Ok(_)) if !holds => Err(ReadError::LeaseExpired),
                 Some(answer) => answer,
                 None => Err(ReadError::NotOwner { bucket: read.bucket }),

@@ -10,10 +10,10 @@ use crate::shard::{Aging, Shard};
 use crate::tail::TailBatch;
 use bytes::Bytes;
 use mink_log::{AppendStep, Stamp};
-use mink_record::kafka::{BatchHeader, HEADER_BYTES};
+use mink_record::kafka::{BatchHeader, HEADER_BYTES, stated_checksum};
 use mink_router::{Append, AppendError, AppendReply, Appended};
 use mink_types::{BucketId, CommitTime, Offset, Timestamp, TimestampType};
-use s3stream::{Entry, EntryKind, ProducerStamp};
+use s3stream::{Entry, EntryKind, KnownChecksum, ProducerStamp};
 use std::time::Duration;
 
 /// A turn takes appends up to this many bytes: their chunk then waits for no more.
@@ -172,6 +172,7 @@ impl Shard {
                 epoch: stamp.epoch,
                 base_sequence: stamp.base_sequence,
             }),
+            known: stated_checksum(&bytes).map(|(from, crc)| KnownChecksum { from, crc }),
             bytes,
         });
     }

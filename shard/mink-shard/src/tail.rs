@@ -61,16 +61,17 @@ impl Tail {
         at_least_one: bool,
     ) -> Vec<Bytes> {
         let first = self.batches.partition_point(|batch| batch.end <= from);
-        let (mut out, mut bytes) = (Vec::new(), 0_u64);
+        let (mut count, mut bytes) = (0, 0_u64);
         for batch in self.batches.range(first..) {
             bytes += batch.bytes.len() as u64;
-            let fits = bytes <= bytes_max || (at_least_one && out.is_empty());
+            let fits = bytes <= bytes_max || (at_least_one && count == 0);
             if !fits || batch.end > until {
                 break;
             }
-            out.push(batch.bytes.clone());
+            count += 1;
         }
-        out
+        // Counted first: a list of many batches would else be moved as it grows.
+        self.batches.range(first..first + count).map(|batch| batch.bytes.clone()).collect()
     }
 
     /// The first batch that ends beyond `from` and not beyond `until` and says that it holds a record at or after `time`.

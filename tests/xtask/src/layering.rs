@@ -91,6 +91,25 @@ const ALLOWED: &[(&str, &str, &[&str])] = &[
         ],
     ),
     ("mink-cli", "frontends", &["mink-types", "mink-server", "mink-client"]),
+    // It measures the pieces themselves, and a node without its frontends.
+    (
+        "mink-bench",
+        "benches",
+        &[
+            "mink-types",
+            "mink-record",
+            "mink-log",
+            "mink-kafka-wire",
+            "mink-rt",
+            "mink-object",
+            "mink-sql",
+            "s3stream",
+            "mink-router",
+            "mink-api",
+            "mink-shard",
+            "mink-node",
+        ],
+    ),
     // It runs nodes without their frontends.
     (
         "mink-sim",
@@ -208,7 +227,7 @@ fn every_edge_between_our_crates_is_on_the_list() {
 #[test]
 fn the_list_itself_points_down_only() {
     let rank = |folder: &str| {
-        ["core", "io", "shard", "lake", "frontends", "tests"].iter().position(|f| *f == folder)
+        ["core", "io", "shard", "lake", "frontends", "benches", "tests"].iter().position(|f| *f == folder)
     };
     let folder_of: BTreeMap<_, _> = ALLOWED.iter().map(|(name, folder, _)| (*name, *folder)).collect();
     for (name, folder, uses) in ALLOWED {

@@ -44,6 +44,13 @@ const STEPS: &[Step] = &[
         arguments: &["test", "--workspace", "--no-fail-fast"],
         needs_s3: true,
     },
+    // Instructions and allocations of the hot paths, under callgrind; never times.
+    Step {
+        name: "counts",
+        program: "cargo",
+        arguments: &["test", "--workspace", "--test", "counts"],
+        needs_s3: false,
+    },
     // Five minutes for all targets together.
     Step {
         name: "fuzz",

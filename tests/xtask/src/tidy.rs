@@ -37,7 +37,7 @@ fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
 fn sources() -> Vec<(String, String)> {
     let root = root().canonicalize().expect("the root exists");
     let mut files = Vec::new();
-    for folder in ["core", "io", "shard", "frontends", "tests"] {
+    for folder in ["core", "io", "shard", "frontends", "benches", "tests"] {
         rust_files(&root.join(folder), &mut files);
     }
     files.sort();

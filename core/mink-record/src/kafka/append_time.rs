@@ -7,47 +7,15 @@
 use super::header::{ATTRIBUTES_AT, Attributes, CHECKSUM_AT, MAX_TIMESTAMP_AT};
 use super::{BatchHeader, HEADER_BYTES};
 use crate::RecordError;
+use crate::checksum::moved;
 
 /// From the first byte that changes to the last.
 const CHANGED: std::ops::Range<usize> = ATTRIBUTES_AT..MAX_TIMESTAMP_AT + 8;
 const CHANGED_BYTES: usize = CHANGED.end - CHANGED.start;
 
-/// The polynomial of CRC-32C without its highest power; the power 0 is the top bit, as in the checksum itself.
-const POLYNOMIAL: u32 = 0x82f6_3b78;
-
-/// By place: the power 8 x 2^place of the variable, which moves a checksum as many bytes on.
-const SHIFTS: [u32; 32] = {
-    let mut shifts = [1 << (31 - 8); 32];
-    let mut at = 1;
-    while at < shifts.len() {
-        #[expect(clippy::indexing_slicing, reason = "evaluated when compiled")]
-        {
-            shifts[at] = times(shifts[at - 1], shifts[at - 1]);
-        }
-        at += 1;
-    }
-    shifts
-};
-
-/// The product of two polynomials modulo that of the checksum.
-const fn times(a: u32, mut b: u32) -> u32 {
-    let mut product = 0;
-    let mut bit = 1 << 31;
-    while bit != 0 {
-        if a & bit != 0 {
-            product ^= b;
-        }
-        b = (b >> 1) ^ (if b & 1 == 0 { 0 } else { POLYNOMIAL });
-        bit >>= 1;
-    }
-    product
-}
-
 /// The remainder of `bytes` and `zeros` bytes of zero behind them, without the inversions of a checksum.
 fn remainder(bytes: &[u8], zeros: usize) -> u32 {
-    let first = !crc32c::crc32c_append(!0, bytes);
-    let places = SHIFTS.iter().enumerate().filter(|(place, _)| (zeros >> place) & 1 == 1);
-    places.fold(first, |sum, (_, shift)| times(*shift, sum))
+    moved(!crc32c::crc32c_append(!0, bytes), zeros)
 }
 
 /// Says in the header of `batch`, which it fills exactly, that all its records have the timestamp `time` (milliseconds since 1970):

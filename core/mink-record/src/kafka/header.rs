@@ -165,6 +165,13 @@ impl BatchHeader {
     }
 }
 
+/// What the batch that fills `batch` says is the CRC-32C of its bytes, and from which byte on; none if it is too short for that. Whether it
+/// is right, [`BatchHeader::verify_checksum`] tells.
+pub fn stated_checksum(batch: &[u8]) -> Option<(usize, u32)> {
+    let field = batch.get(CHECKSUM_AT..CHECKED_FROM)?.first_chunk()?;
+    Some((CHECKED_FROM, u32::from_be_bytes(*field)))
+}
+
 fn total_bytes(batch_length: i32) -> usize {
     // Not negative once read; the fallback makes a hand-made header harmless.
     LENGTH_BASE.saturating_add(usize::try_from(batch_length).unwrap_or(0))

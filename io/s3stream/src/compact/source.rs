@@ -96,6 +96,7 @@ pub(super) fn entries(run: &Run, sources: &Sources, blocks: &Blocks) -> Result<V
                 commit_time: index.commit_time,
                 max_timestamp: index.max_timestamp,
                 producer: index.producer,
+                known: None,
                 bytes: content.slice(at..end),
             });
         }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use mink_object::Payload;
+use mink_record::joined_checksum;
 use mink_types::{BucketEpoch, BucketId};
 
 use super::footer::{BLOCK_INDEX_BYTES, BUCKET_INDEX_BYTES, ENTRY_INDEX_BYTES, EPOCH_INDEX_BYTES, Footer};
@@ -16,6 +17,9 @@ use crate::entry::{Entry, EpochStart};
 /// Object bytes that an entry causes at most beside its own: its index, a block and a bucket of its own.
 const ENTRY_OVERHEAD_BYTES: usize =
     ENTRY_INDEX_BYTES + BLOCK_INDEX_BYTES + BUCKET_INDEX_BYTES + EPOCH_INDEX_BYTES;
+
+/// Shorter runs are read again: that costs no more than to join what is known of them.
+const JOINED_FROM_BYTES: usize = 8 << 10;
 
 /// Most bytes of an object with `entries` entries that hold `bytes` bytes, without producer snapshots and epoch history.
 pub(crate) const fn encoded_bytes(entries: usize, bytes: u64) -> u64 {
@@ -67,6 +71,8 @@ pub(crate) fn build<'a>(header: &Header, parts: impl IntoIterator<Item = (Bucket
     let mut footer = Footer::default();
     for (bucket, part) in parts {
         let mut blocks: Vec<Block> = Vec::new();
+        // One for the end, too.
+        pieces.reserve(part.entries.len() + 1);
         for entry in &part.entries {
             let length = entry.bytes.len();
             match blocks.last_mut() {
@@ -85,7 +91,7 @@ pub(crate) fn build<'a>(header: &Header, parts: impl IntoIterator<Item = (Bucket
         let epochs = if part.epochs.is_empty() { epochs_of(&part.entries) } else { part.epochs };
         footer.buckets.push(FooterBucket { bucket, producers: part.producers, epochs, blocks });
     }
-    let mut end = Vec::new();
+    let mut end = Vec::with_capacity(footer.encoded_bytes() + TAIL_BYTES);
     footer.encode(&mut end);
     let footer_length = u32::try_from(end.len()).unwrap_or(u32::MAX);
     let checksum = crc32c::crc32c(&end);
@@ -109,6 +115,18 @@ fn empty(epoch: BucketEpoch, position: u64) -> Block {
 fn extend(block: &mut Block, entry: &Entry) {
     let index = entry.index();
     block.length = block.length.saturating_add(index.length);
-    block.crc = crc32c::crc32c_append(block.crc, &entry.bytes);
+    block.crc = checksum(block.crc, entry);
     block.entries.push(index);
+}
+
+/// The checksum of a block that had `before`, with the entry's bytes behind it.
+fn checksum(before: u32, entry: &Entry) -> u32 {
+    let known = entry.known.and_then(|known| Some((entry.bytes.split_at_checked(known.from)?, known.crc)));
+    match known {
+        Some(((head, rest), crc)) if rest.len() >= JOINED_FROM_BYTES => {
+            debug_assert!(!cfg!(test) || crc == crc32c::crc32c(rest), "a checksum that was looked at");
+            joined_checksum(crc32c::crc32c_append(before, head), crc, rest.len())
+        }
+        _ => crc32c::crc32c_append(before, &entry.bytes),
+    }
 }

@@ -65,6 +65,18 @@ impl Footer {
         self.buckets.iter().map(FooterBucket::memory_bytes).sum::<usize>() + size_of::<Footer>()
     }
 
+    /// Bytes of its encoding, or a few more.
+    pub(super) fn encoded_bytes(&self) -> usize {
+        let of_block = |block: &Block| BLOCK_INDEX_BYTES + block.entries.len() * ENTRY_INDEX_BYTES;
+        let of_bucket = |part: &FooterBucket| {
+            BUCKET_INDEX_BYTES
+                + part.producers.as_ref().map_or(0, Bytes::len)
+                + part.epochs.len() * EPOCH_INDEX_BYTES
+                + part.blocks.iter().map(of_block).sum::<usize>()
+        };
+        size_of::<u32>() + self.buckets.iter().map(of_bucket).sum::<usize>()
+    }
+
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         put_count(out, self.buckets.len());
         for part in &self.buckets {

@@ -98,12 +98,8 @@ impl Header {
         out.extend_from_slice(&[0; RESERVED_BYTES]);
         let crc = crc32c::crc32c(&out);
         out.extend_from_slice(&crc.to_le_bytes());
-        let mut fixed = [0; HEADER_BYTES];
         debug_assert_eq!(out.len(), HEADER_BYTES);
-        for (to, from) in fixed.iter_mut().zip(out) {
-            *to = from;
-        }
-        fixed
+        out.first_chunk().copied().unwrap_or([0; HEADER_BYTES])
     }
 
     /// Reads a header from the first bytes of an object.
