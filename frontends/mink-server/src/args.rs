@@ -47,6 +47,9 @@ pub struct ServeArgs {
     /// Shards [default: one per core that the process may run on]
     #[arg(long, env = "MINK_SHARDS", value_name = "N", value_parser = at_least_1)]
     pub shards: Option<std::num::NonZeroUsize>,
+    /// Threads for listeners, the store's and the database's clients [default: one per core that the process may run on, which is the most]
+    #[arg(long, env = "MINK_SERVICE_THREADS", value_name = "N", value_parser = at_least_1)]
+    pub service_threads: Option<std::num::NonZeroUsize>,
     /// What drives the cores: auto, uring or epoll
     #[arg(long, env = "MINK_RUNTIME", value_name = "NAME", default_value = "auto")]
     pub runtime: RuntimeKind,

@@ -55,7 +55,7 @@ fn run(settings: Settings) -> ExitCode {
         Ok(backend) => backend,
         Err(error) => return fail(USAGE, &format!("{error}{}", place("runtime"))),
     };
-    let started = EpollRuntime::start(ServiceConfig::default())
+    let started = EpollRuntime::start(ServiceConfig { workers: settings.args.service_threads })
         .and_then(|services| backend.beside(&services).map(|served| (services, served)));
     let (runtime, served) = match started {
         Ok(started) => started,

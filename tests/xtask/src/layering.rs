@@ -150,7 +150,7 @@ const ALLOWED: &[(&str, &str, &[&str])] = &[
             "mink-server",
         ],
     ),
-    ("xtask", "tests", &["mink-testkit"]),
+    ("xtask", "tests", &["mink-rt", "mink-testkit"]),
 ];
 
 /// What only one crate may name: the seams of docs/architecture.md.

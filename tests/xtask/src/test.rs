@@ -4,6 +4,7 @@
 //! Invariants: the first step that fails ends the run with its name; a part that the machine cannot have is skipped by name, and
 //! with `MINK_TEST_STRICT=1` a skip is a failure.
 
+use mink_rt::Backend;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -19,51 +20,68 @@ struct Step {
     name: &'static str,
     program: &'static str,
     arguments: &'static [&'static str],
-    needs_s3: bool,
+    needs: Needs,
+}
+
+/// What a step's tests find when they begin.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Needs {
+    Nothing,
+    /// A real S3 server, named by variables.
+    S3,
+    /// A kernel that lets this process have an io_uring; the nodes run on it.
+    Uring,
 }
 
 const STEPS: &[Step] = &[
-    Step { name: "format", program: "cargo", arguments: &["fmt", "--all", "--check"], needs_s3: false },
+    Step { name: "format", program: "cargo", arguments: &["fmt", "--all", "--check"], needs: Needs::Nothing },
     Step {
         name: "lint",
         program: "cargo",
         arguments: &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"],
-        needs_s3: false,
+        needs: Needs::Nothing,
     },
     Step {
         name: "build",
         program: "cargo",
         arguments: &["build", "--workspace", "--all-targets"],
-        needs_s3: false,
+        needs: Needs::Nothing,
     },
-    Step { name: "parts", program: "tests/parts/install", arguments: &[], needs_s3: false },
+    Step { name: "parts", program: "tests/parts/install", arguments: &[], needs: Needs::Nothing },
     // All packages at once, as in the build: another selection would give the libraries other features and build them anew.
     Step {
         name: "tests",
         program: "cargo",
         arguments: &["test", "--workspace", "--no-fail-fast"],
-        needs_s3: true,
+        needs: Needs::S3,
+    },
+    // The paths on which a core waits, is woken or dies, once more on the other backend. By hand: all of mink-e2e with that variable.
+    Step {
+        name: "uring",
+        program: "cargo",
+        arguments: &["test", "--workspace", "--lib", "--quiet", "--", "kill9::", "groups::", "clients::", "takeover::"],
+        needs: Needs::Uring,
     },
     // Instructions and allocations of the hot paths, under callgrind; never times.
     Step {
         name: "counts",
         program: "cargo",
         arguments: &["test", "--workspace", "--test", "counts"],
-        needs_s3: false,
+        needs: Needs::Nothing,
     },
     // Five minutes for all targets together.
     Step {
         name: "fuzz",
         program: "cargo",
         arguments: &["run", "--quiet", "-p", "mink-fuzz", "--", "--seconds", "20"],
-        needs_s3: false,
+        needs: Needs::Nothing,
     },
     // Another feature of the lowest crates: what lies above them is built once more, for this step alone.
     Step {
         name: "mutants",
         program: "cargo",
         arguments: &["test", "-p", "mink-sim", "--features", "mutants", "--lib", "mutants"],
-        needs_s3: false,
+        needs: Needs::Nothing,
     },
 ];
 
@@ -124,10 +142,17 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
         if options.only.as_ref().is_some_and(|text| !step.name.contains(text.as_str())) {
             continue;
         }
-        let mut variables = Vec::new();
-        if step.needs_s3 {
-            variables = start_s3().map_err(|error| failure(step.name, &error, &times))?;
-        }
+        let variables = match step.needs {
+            Needs::Nothing => Vec::new(),
+            Needs::S3 => start_s3().map_err(|error| failure(step.name, &error, &times))?,
+            Needs::Uring => match Backend::Uring.probe() {
+                Ok(()) => vec![("MINK_RUNTIME", Backend::Uring.name().into())],
+                Err(error) => {
+                    skip(step.name, &error).map_err(|error| failure(step.name, &error, &times))?;
+                    continue;
+                }
+            },
+        };
         println!("== {}: {} {}", step.name, step.program, step.arguments.join(" "));
         let began = Instant::now();
         let mut command = Command::new(step.program);
@@ -144,6 +169,18 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     }
     report(&times);
     println!("all steps passed in {}", seconds(started.elapsed()));
+    Ok(())
+}
+
+/// Tells that a step is left out on this machine.
+///
+/// # Errors
+/// Under `MINK_TEST_STRICT=1`.
+fn skip(step: &str, why: &dyn std::fmt::Display) -> Result<(), String> {
+    if std::env::var_os("MINK_TEST_STRICT").is_some_and(|value| value == "1") {
+        return Err(format!("cannot be had here: {why}"));
+    }
+    println!("skip {step}: {why}");
     Ok(())
 }
 
