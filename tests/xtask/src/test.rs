@@ -59,7 +59,17 @@ const STEPS: &[Step] = &[
     Step {
         name: "uring",
         program: "cargo",
-        arguments: &["test", "--workspace", "--lib", "--quiet", "--", "kill9::", "groups::", "clients::", "takeover::"],
+        arguments: &[
+            "test",
+            "--workspace",
+            "--lib",
+            "--quiet",
+            "--",
+            "kill9::",
+            "groups::",
+            "clients::",
+            "takeover::",
+        ],
         needs: Needs::Uring,
     },
     // Instructions and allocations of the hot paths, under callgrind; never times.
