@@ -2,7 +2,7 @@
 //!
 //! Lives on: anywhere.
 use crate::origins::Origins;
-use crate::units::{Bytes, at_least_1, duration};
+use crate::units::{Bytes, at_least_1, count, duration, some_time};
 use mink_rt::RuntimeKind;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -122,28 +122,28 @@ pub struct LimitArgs {
     #[arg(long, env = "MINK_FRAME_BYTES_MAX", value_name = "SIZE", hide_short_help = true)]
     pub frame_bytes_max: Option<Bytes>,
     /// Time for a whole request from its first byte
-    #[arg(long, env = "MINK_FRAME_DEADLINE", value_name = "TIME", value_parser = duration, hide_short_help = true)]
+    #[arg(long, env = "MINK_FRAME_DEADLINE", value_name = "TIME", value_parser = some_time, hide_short_help = true)]
     pub frame_deadline: Option<Duration>,
     /// A connection silent for so long is closed
-    #[arg(long, env = "MINK_IDLE_DEADLINE", value_name = "TIME", value_parser = duration, hide_short_help = true)]
+    #[arg(long, env = "MINK_IDLE_DEADLINE", value_name = "TIME", value_parser = some_time, hide_short_help = true)]
     pub idle_deadline: Option<Duration>,
     /// Connections in all
-    #[arg(long, env = "MINK_CONNECTIONS_MAX", value_name = "N", hide_short_help = true)]
+    #[arg(long, env = "MINK_CONNECTIONS_MAX", value_name = "N", value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true)]
     pub connections_max: Option<u32>,
     /// Connections of one address
-    #[arg(long, env = "MINK_CONNECTIONS_PER_ADDRESS_MAX", value_name = "N", hide_short_help = true)]
+    #[arg(long, env = "MINK_CONNECTIONS_PER_ADDRESS_MAX", value_name = "N", value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true)]
     pub connections_per_address_max: Option<u32>,
     /// New connections per second on average; four times as many may come at once
-    #[arg(long, env = "MINK_CONNECTIONS_PER_SECOND", value_name = "N", hide_short_help = true)]
+    #[arg(long, env = "MINK_CONNECTIONS_PER_SECOND", value_name = "N", value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true)]
     pub connections_per_second: Option<u32>,
     /// New connections per second of one address
-    #[arg(long, env = "MINK_CONNECTIONS_PER_ADDRESS_PER_SECOND", value_name = "N", hide_short_help = true)]
+    #[arg(long, env = "MINK_CONNECTIONS_PER_ADDRESS_PER_SECOND", value_name = "N", value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true)]
     pub connections_per_address_per_second: Option<u32>,
     /// A request of more than 8KiB keeps arriving at this rate (per second)
     #[arg(long, env = "MINK_FRAME_BYTES_PER_SECOND_MIN", value_name = "SIZE", hide_short_help = true)]
     pub frame_bytes_per_second_min: Option<Bytes>,
     /// Requests of one connection that wait for their answer
-    #[arg(long, env = "MINK_REQUESTS_IN_FLIGHT_MAX", value_name = "N", hide_short_help = true)]
+    #[arg(long, env = "MINK_REQUESTS_IN_FLIGHT_MAX", value_name = "N", value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true)]
     pub requests_in_flight_max: Option<u32>,
     /// Largest batch that a table may allow
     #[arg(long, env = "MINK_BATCH_BYTES_MAX", value_name = "SIZE", hide_short_help = true)]
@@ -155,19 +155,19 @@ pub struct LimitArgs {
     #[arg(long, env = "MINK_INFLATED_BYTES_MAX", value_name = "SIZE", hide_short_help = true)]
     pub inflated_bytes_max: Option<Bytes>,
     /// Buckets of one table
-    #[arg(long, env = "MINK_BUCKETS_PER_TABLE_MAX", value_name = "N", hide_short_help = true)]
+    #[arg(long, env = "MINK_BUCKETS_PER_TABLE_MAX", value_name = "N", value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true)]
     pub buckets_per_table_max: Option<u32>,
     /// Buckets of all tables
-    #[arg(long, env = "MINK_BUCKETS_MAX", value_name = "N", hide_short_help = true)]
+    #[arg(long, env = "MINK_BUCKETS_MAX", value_name = "N", value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true)]
     pub buckets_max: Option<u32>,
     /// Idempotent producers remembered per bucket
-    #[arg(long, env = "MINK_PRODUCERS_PER_BUCKET_MAX", value_name = "N", hide_short_help = true)]
+    #[arg(long, env = "MINK_PRODUCERS_PER_BUCKET_MAX", value_name = "N", value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true)]
     pub producers_per_bucket_max: Option<u32>,
     /// An idempotent producer idle for so long is forgotten
-    #[arg(long, env = "MINK_PRODUCER_EXPIRY", value_name = "TIME", value_parser = duration, hide_short_help = true)]
+    #[arg(long, env = "MINK_PRODUCER_EXPIRY", value_name = "TIME", value_parser = some_time, hide_short_help = true)]
     pub producer_expiry: Option<Duration>,
     /// Members of one consumer group
-    #[arg(long, env = "MINK_GROUP_MAX_SIZE", value_name = "N", hide_short_help = true)]
+    #[arg(long, env = "MINK_GROUP_MAX_SIZE", value_name = "N", value_parser = count, hide_short_help = true)]
     pub group_max_size: Option<usize>,
     /// Names and metadata of one member of a consumer group
     #[arg(long, env = "MINK_GROUP_MEMBER_BYTES_MAX", value_name = "SIZE", hide_short_help = true)]
@@ -176,13 +176,13 @@ pub struct LimitArgs {
     #[arg(long, env = "MINK_GROUP_BYTES_MAX", value_name = "SIZE", hide_short_help = true)]
     pub group_bytes_max: Option<Bytes>,
     /// Consumer groups of one coordinator, of which a cluster has 16
-    #[arg(long, env = "MINK_GROUPS_PER_COORDINATOR_MAX", value_name = "N", hide_short_help = true)]
+    #[arg(long, env = "MINK_GROUPS_PER_COORDINATOR_MAX", value_name = "N", value_parser = count, hide_short_help = true)]
     pub groups_per_coordinator_max: Option<usize>,
     /// Metadata of one committed offset, in bytes
     #[arg(long, env = "MINK_OFFSET_METADATA_BYTES_MAX", value_name = "BYTES", hide_short_help = true)]
     pub offset_metadata_bytes_max: Option<u16>,
     /// New producer ids per second
-    #[arg(long, env = "MINK_PRODUCER_IDS_PER_SECOND", value_name = "N", hide_short_help = true)]
+    #[arg(long, env = "MINK_PRODUCER_IDS_PER_SECOND", value_name = "N", value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true)]
     pub producer_ids_per_second: Option<u32>,
 }
 

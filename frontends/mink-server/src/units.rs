@@ -127,6 +127,16 @@ pub(crate) fn at_least_1(text: &str) -> Result<NonZeroUsize, String> {
     NonZeroUsize::new(number).ok_or_else(|| "give at least 1".into())
 }
 
+/// A number from 1 on: a limit of 0 would refuse everything.
+pub(crate) fn count(text: &str) -> Result<usize, String> {
+    at_least_1(text).map(NonZeroUsize::get)
+}
+
+/// A time that is not 0: a deadline of 0 would close every connection.
+pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
+    duration(text).and_then(|time| if time.is_zero() { Err("give more than 0s".into()) } else { Ok(time) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -181,6 +191,14 @@ mod tests {
         for text in ["", "-1", "two", "1.5"] {
             assert!(at_least_1(text).is_err_and(|words| words.contains("from 1 on")), "{text}");
         }
+    }
+
+    #[test]
+    fn a_limit_of_nothing_is_refused() {
+        assert_eq!(count("0"), Err("give at least 1".into()));
+        assert_eq!(count("7"), Ok(7));
+        assert_eq!(some_time("0s"), Err("give more than 0s".into()));
+        assert_eq!(some_time("2m"), Ok(Duration::from_mins(2)));
     }
 
     #[test]
