@@ -16,9 +16,12 @@ use std::process::{Command, ExitCode, Stdio};
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// How far a count may be from the table, in parts of a thousand. Repeated runs of one build differ by less than one; what a compiler's
-/// minor version or a dependency's patch changes stays within.
-const TOLERANCE: u64 = 30;
+/// How far a count may be from the table, in parts of a thousand. Repeated runs of one build differ by less than one; another minor version of
+/// the compiler, a dependency's patch or feature make it inline otherwise, which has moved a case by 44.
+const TOLERANCE: u64 = 60;
+
+/// The same for an incremental build, in which the compiler inlines otherwise than in the one that CI makes and the table is of.
+const TOLERANCE_INCREMENTAL: u64 = 200;
 
 /// Counted in hundredths of an allocation, since what grows now and then is shared by many operations; so much is no difference.
 const ALLOCATIONS_SLACK: u64 = 5;
@@ -126,22 +129,21 @@ fn check(options: &Options) -> Result<(), String> {
     if off == 0 {
         return Ok(());
     }
-    if option_env!("CARGO_INCREMENTAL") != Some("0") {
-        println!(
-            "this build is incremental, so the compiler inlines otherwise; the table is of CARGO_INCREMENTAL=0, as in CI"
-        );
-    }
     Err(format!(
         "{off} counts are more than {}.{} % away from {}. Where a case spends it: cargo test --workspace --test counts -- --only CASE \
          --keep FOLDER, then callgrind_annotate. If it is meant so, accept it: CARGO_INCREMENTAL=0 cargo test --workspace --test counts \
          -- --bless",
-        TOLERANCE / 10,
-        TOLERANCE % 10,
+        tolerance() / 10,
+        tolerance() % 10,
         table.display()
     ))
 }
 
 /// Runs all cases under callgrind.
+fn tolerance() -> u64 {
+    if option_env!("CARGO_INCREMENTAL") == Some("0") { TOLERANCE } else { TOLERANCE_INCREMENTAL }
+}
+
 fn count(options: &Options, dumps: &Path) -> Result<BTreeMap<String, Count>, String> {
     let this = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut valgrind = Command::new("valgrind");
@@ -225,7 +227,7 @@ fn compare(name: &str, pinned: Option<&Count>, now: Option<&Count>) -> bool {
 }
 
 fn is_close(pinned: u64, now: u64, slack: u64) -> bool {
-    pinned.abs_diff(now) <= (pinned * TOLERANCE / 1000).max(slack)
+    pinned.abs_diff(now) <= (pinned * tolerance() / 1000).max(slack)
 }
 
 fn per_mille(pinned: u64, now: u64) -> String {
