@@ -17,9 +17,12 @@ class Skip(Exception):
     """What this machine can't have, and why."""
 
 
-def free_ports(count):
-    """The first of `count` neighbouring ports that nobody listens on."""
+def free_ports(count, taken=set()):
+    """The first of `count` neighbouring ports that nobody listens on, and that were not given out before."""
     for port in range(24000 + os.getpid() % 4000, 32000, 50):
+        if port in taken:
+            continue
+        taken.add(port)
         try:
             for offset in range(count):
                 with socket.socket() as probe:
@@ -97,6 +100,7 @@ class Broker:
         process = subprocess.Popen(self.run.on_broker_cores(*command), stdout=log, stderr=log, env=os.environ | environment)
         self.run.pids.append(process.pid)
         wait_for(self.name, lambda: process.poll() is not None or listens(self.port))
+        time.sleep(0.2)  # a server whose port is taken ends about now
         if process.poll() is not None:
             raise RuntimeError(f"{self.name} ended at once: {(self.run.folder / f'{self.name}.log').read_text()[-500:]}")
         return process.pid
@@ -108,7 +112,7 @@ class Mink(Broker):
 
     def start(self):
         kind, environment = self.name.removeprefix("mink-"), {}
-        folder = self.run.folder / self.name
+        folder = self.run.folder / f"{self.name}-{self.port}"
         command = [self.run.mink, "serve", "--data-dir", folder, "--kafka-listen", f"127.0.0.1:{self.port}",
                    "--http-listen", f"127.0.0.1:{self.port + 1}"]
         command += self.flags

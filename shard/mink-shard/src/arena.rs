@@ -3,7 +3,8 @@
 //! Lives on: one per core.
 //! Owns: chunks of 1 MiB that many batches share, and chunks of their own for large batches.
 //! Invariants: I20: memory is counted by what is really held: a chunk counts whole until its last batch has left the tail and no
-//! reader or WAL holds a slice of it; each new chunk lets go of what others have let go of meanwhile. Base offset, leader epoch
+//! reader or WAL holds a slice of it; each new chunk lets go of what others have let go of meanwhile. Chunks that nobody holds any more
+//! are used again, a few of them: a new one costs a page fault for every 4 KiB. Base offset, leader epoch
 //! and time of appending are written before anyone else can see the bytes.
 use bytes::{Bytes, BytesMut};
 use mink_record::RecordError;
@@ -16,6 +17,12 @@ pub const ARENA_CHUNK_BYTES: usize = 1 << 20;
 
 /// A batch above this gets a chunk of its own: at most a quarter of a chunk is ever wasted.
 const SHARED_BYTES_MAX: usize = ARENA_CHUNK_BYTES / 4;
+
+/// A batch from this on, up to a chunk, gets a whole one, which can be used again: a quarter of it is wasted at most.
+const WHOLE_FROM: usize = ARENA_CHUNK_BYTES / 4 * 3;
+
+/// Chunks kept to be used again. They count as held.
+const SPARE_MAX: usize = 2;
 
 /// Lingering chunks looked at with each new one: more than one, so that they never pile up.
 const LOOKED_AT: usize = 4;
@@ -45,6 +52,8 @@ pub(crate) struct Arena {
     /// Chunks that left the tail while somebody held a slice. They live at least until they are looked at again.
     lingering: VecDeque<(Bytes, usize)>,
     lingering_bytes: u64,
+    /// Empty chunks of the common size that nobody else holds.
+    spare: Vec<BytesMut>,
 }
 
 impl Arena {
@@ -58,9 +67,10 @@ impl Arena {
     ) -> Result<(Bytes, ChunkId), RecordError> {
         self.copied_bytes += batch.len() as u64;
         let (mut copy, id) = if batch.len() > SHARED_BYTES_MAX {
-            let mut own = BytesMut::with_capacity(batch.len());
+            let whole = (WHOLE_FROM..=ARENA_CHUNK_BYTES).contains(&batch.len());
+            let mut own = if whole { self.new_chunk() } else { BytesMut::with_capacity(batch.len()) };
             own.extend_from_slice(batch);
-            (own, self.add_chunk(batch.len()))
+            (own, self.add_chunk(if whole { ARENA_CHUNK_BYTES } else { batch.len() }))
         } else {
             let id = self.open_for(batch.len());
             self.open.extend_from_slice(batch);
@@ -103,7 +113,24 @@ impl Arena {
 
     /// Bytes of all chunks that there are, those included that only somebody else still holds a slice of.
     pub(crate) fn held_bytes(&self) -> u64 {
-        self.tail_bytes + self.lingering_bytes
+        self.tail_bytes + self.lingering_bytes + (self.spare.len() * ARENA_CHUNK_BYTES) as u64
+    }
+
+    fn new_chunk(&mut self) -> BytesMut {
+        self.spare.pop().unwrap_or_else(|| BytesMut::with_capacity(ARENA_CHUNK_BYTES))
+    }
+
+    /// Keeps a chunk that nobody else holds, if it is of the common size and the shard is not at rest.
+    fn recycle(&mut self, keeper: Bytes, bytes: usize) {
+        if bytes != ARENA_CHUNK_BYTES || self.open_id.is_none() || self.spare.len() >= SPARE_MAX {
+            return;
+        }
+        if let Ok(mut chunk) = keeper.try_into_mut() {
+            chunk.clear();
+            if chunk.capacity() >= ARENA_CHUNK_BYTES {
+                self.spare.push(chunk);
+            }
+        }
     }
 
     fn open_for(&mut self, bytes: usize) -> ChunkId {
@@ -111,14 +138,16 @@ impl Arena {
             return id;
         }
         let closed = self.open_id.take();
-        self.open = BytesMut::with_capacity(ARENA_CHUNK_BYTES);
+        let chunk = self.new_chunk();
+        // The last of the old one's handles that is no batch.
+        self.open = chunk;
+        let id = self.add_chunk(ARENA_CHUNK_BYTES);
+        self.open_id = Some(id);
         if let Some(closed) = closed
             && self.chunk(closed).is_some_and(|chunk| chunk.live == 0)
         {
             self.let_go(closed);
         }
-        let id = self.add_chunk(ARENA_CHUNK_BYTES);
-        self.open_id = Some(id);
         id
     }
 
@@ -140,9 +169,13 @@ impl Arena {
         let bytes = std::mem::take(&mut chunk.bytes);
         let keeper = chunk.keeper.take();
         self.tail_bytes = self.tail_bytes.saturating_sub(bytes as u64);
-        if let Some(keeper) = keeper.filter(|keeper| !keeper.is_unique()) {
-            self.lingering.push_back((keeper, bytes));
-            self.lingering_bytes += bytes as u64;
+        match keeper {
+            Some(keeper) if keeper.is_unique() => self.recycle(keeper, bytes),
+            Some(keeper) => {
+                self.lingering.push_back((keeper, bytes));
+                self.lingering_bytes += bytes as u64;
+            }
+            None => {}
         }
         while self.chunks.front().is_some_and(|chunk| chunk.bytes == 0) {
             self.chunks.pop_front();
@@ -150,8 +183,9 @@ impl Arena {
         }
     }
 
-    /// Lets go of the open chunk if no batch of it is left in the tail: a shard at rest holds none.
+    /// Lets go of the open chunk if no batch of it is left in the tail, and of spare ones: a shard at rest holds none.
     pub(crate) fn rest(&mut self) {
+        self.spare = Vec::new();
         let Some(open) = self.open_id.filter(|_| self.tail_bytes == ARENA_CHUNK_BYTES as u64) else { return };
         if self.chunk(open).is_some_and(|chunk| chunk.live == 0) {
             self.open_id = None;
@@ -166,6 +200,7 @@ impl Arena {
             let Some((keeper, bytes)) = self.lingering.pop_front() else { break };
             if keeper.is_unique() {
                 self.lingering_bytes = self.lingering_bytes.saturating_sub(bytes as u64);
+                self.recycle(keeper, bytes);
             } else {
                 self.lingering.push_back((keeper, bytes));
             }
@@ -208,6 +243,8 @@ mod tests {
         assert_eq!(arena.held_bytes(), 2 * ARENA_CHUNK_BYTES as u64);
         drop(placed);
         arena.sweep(usize::MAX);
+        assert_eq!(arena.held_bytes(), 2 * ARENA_CHUNK_BYTES as u64, "kept for the next");
+        arena.rest();
         assert_eq!(arena.held_bytes(), ARENA_CHUNK_BYTES as u64);
     }
 
@@ -234,6 +271,44 @@ mod tests {
             }
             assert!(arena.held_bytes() <= 2 * ARENA_CHUNK_BYTES as u64, "{bytes}: {}", arena.held_bytes());
         }
+    }
+
+    #[test]
+    fn a_chunk_that_nobody_holds_is_used_again_before_the_system_is_asked_for_another() {
+        for bytes in [SHARED_BYTES_MAX, WHOLE_FROM, ARENA_CHUNK_BYTES] {
+            let mut arena = Arena::default();
+            place(&mut arena, 100);
+            let placed: Vec<_> =
+                (0..4 * ARENA_CHUNK_BYTES / bytes).map(|_| place(&mut arena, bytes)).collect();
+            // A chunk that is full and no longer open.
+            let id = placed[placed.len() / 2].1;
+            let (gone, _kept): (Vec<_>, Vec<_>) = placed.into_iter().partition(|(_, of)| *of == id);
+            let at = gone.first().map(|(slice, _)| slice.as_ptr());
+            for (slice, id) in gone {
+                drop(slice);
+                arena.release(id);
+            }
+            let before = arena.held_bytes();
+            // Would be given that memory if it had been let go of.
+            let decoy = BytesMut::with_capacity(ARENA_CHUNK_BYTES);
+            let again: Vec<_> =
+                (0..4 * ARENA_CHUNK_BYTES / bytes).map(|_| place(&mut arena, bytes)).collect();
+            assert!(again.iter().any(|(slice, _)| Some(slice.as_ptr()) == at), "{bytes}");
+            assert!(arena.held_bytes() <= before + 4 * ARENA_CHUNK_BYTES as u64, "{bytes}");
+            drop(decoy);
+        }
+    }
+
+    #[test]
+    fn i20_spare_chunks_are_few_and_count() {
+        let mut arena = Arena::default();
+        let placed: Vec<_> = (0..8).map(|_| place(&mut arena, ARENA_CHUNK_BYTES)).collect();
+        place(&mut arena, 100);
+        for (slice, id) in placed {
+            drop(slice);
+            arena.release(id);
+        }
+        assert_eq!(arena.held_bytes(), arena.tail_bytes() + (SPARE_MAX * ARENA_CHUNK_BYTES) as u64);
     }
 
     #[test]
