@@ -81,15 +81,20 @@ class Store:
 
     def requests(self):
         with urllib.request.urlopen(self.control) as answer:
-            return json.load(answer)["requests"]
+            return sum(json.load(answer)["requests"].values())
 
 
 class Broker:
-    """One server: `start` returns its pid and gives it `port`."""
+    """One server: `start` gives it `port` and `pid`."""
     on_s3 = False
 
     def __init__(self, run, name):
         self.run, self.name, self.port, self.pid = run, name, free_ports(4), None
+
+    def stop(self):
+        os.kill(self.pid, signal.SIGKILL)
+        self.run.pids.remove(self.pid)
+        os.waitpid(self.pid, 0)
 
     def addr(self):
         """Where its own counters are to be had."""
@@ -108,7 +113,7 @@ class Broker:
 
 class Mink(Broker):
     """A node of ours on the store that its name ends with: memory, memory20ms (what a PUT takes), file, s3. `flags` go to `mink serve`."""
-    flags = []
+    flags, kept = [], False
 
     def start(self):
         kind, environment = self.name.removeprefix("mink-"), {}
@@ -121,7 +126,7 @@ class Mink(Broker):
             command += ["--storage", f"memory://?put-latency={latency}" if latency else "memory://", "--metadata", "memory://"]
         elif kind == "s3":
             self.run.store.start()
-            command += ["--storage", "s3://mink/peers"]
+            command += ["--storage", f"s3://mink/{self.name}-{self.port}"]
             environment = S3_KEYS | {"AWS_ENDPOINT_URL": self.run.store.endpoint, "AWS_ALLOW_HTTP": "true"}
         self.on_s3 = kind == "s3"
         self.pid = self.spawn(command, **environment)
@@ -133,6 +138,8 @@ class Mink(Broker):
 class Run:
     def __init__(self, options):
         self.options, self.pids = options, []
+        # Servers are stopped then, too.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="mink-peers-", dir=options.dir))
         self.mink, self.xtask = options.mink.resolve(), options.xtask.resolve()
         cores = sorted(os.sched_getaffinity(0))

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -41,6 +42,37 @@ impl std::fmt::Debug for MemoryStore {
     }
 }
 
+/// Bytes that are copied at a stretch: a large object takes tens of milliseconds, in which others want their turn.
+const STRETCH: usize = 1 << 20;
+
+/// The payload in one piece of memory of its own.
+async fn copied(payload: &Payload) -> Bytes {
+    let mut own = Vec::with_capacity(payload.parts().iter().map(Bytes::len).sum());
+    let mut stretch = 0;
+    for piece in payload.parts().iter().flat_map(|part| part.chunks(STRETCH)) {
+        if stretch + piece.len() > STRETCH {
+            stretch = 0;
+            give_way().await;
+        }
+        stretch += piece.len();
+        own.extend_from_slice(piece);
+    }
+    own.into()
+}
+
+/// Lets every other task that is ready have its turn.
+async fn give_way() {
+    let mut gave = false;
+    std::future::poll_fn(|context| {
+        if std::mem::replace(&mut gave, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
 /// Cuts what `span` asks for out of a whole object.
 fn cut(object: &Bytes, span: &Span) -> Result<Bytes, GetError> {
     let len = object.len() as u64;
@@ -69,7 +101,7 @@ impl ObjectStore for MemoryStore {
             let reason = "not the name of an object".into();
             return Outcome::Refused(PutRefused::Other { status: None, reason });
         }
-        let own = Bytes::from(payload.parts().concat());
+        let own = copied(payload).await;
         match self.objects().entry(key.clone()) {
             std::collections::btree_map::Entry::Occupied(_) => Outcome::Refused(PutRefused::Exists),
             std::collections::btree_map::Entry::Vacant(free) => {
@@ -137,5 +169,28 @@ impl ObjectStore for MemoryStore {
 
     fn needs_put_budget(&self) -> bool {
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::Context;
+
+    #[test]
+    fn a_large_object_gives_way_while_it_is_copied_and_comes_out_whole() {
+        let store = MemoryStore::new();
+        let (large, small) = (ObjectKey::parse("large").unwrap(), ObjectKey::parse("small").unwrap());
+        let parts: Vec<Bytes> = (1..=3).map(|n| Bytes::from(vec![n; STRETCH - 7])).collect();
+        let payload = Payload::from(parts.clone());
+        let mut put = std::pin::pin!(store.put(&large, &payload));
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        assert!(put.as_mut().poll(&mut context).is_pending(), "others have their turn");
+        let short = Payload::from(vec![Bytes::from_static(b"short")]);
+        let other = std::pin::pin!(store.put(&small, &short)).poll(&mut context);
+        assert_eq!(other, Poll::Ready(Outcome::Done(())), "a short one goes at once");
+        let turns = (0..10).take_while(|_| put.as_mut().poll(&mut context).is_pending()).count();
+        assert!(turns <= 3, "{turns}");
+        assert_eq!(store.objects().get(&large).cloned(), Some(Bytes::from(parts.concat())));
     }
 }

@@ -67,7 +67,7 @@ impl Backend {
 }
 
 /// What `auto` takes where it is to be had: docs/decisions/0020-io-uring.md says why.
-const PREFERRED: Backend = Backend::Epoll;
+const PREFERRED: Backend = Backend::Uring;
 
 impl RuntimeKind {
     /// The backend to start. `auto` falls back to epoll, and the log says why.
@@ -144,14 +144,17 @@ mod tests {
     }
 
     #[test]
-    fn auto_is_epoll_and_uring_is_itself_or_refused_with_the_remedy() {
-        assert_eq!(RuntimeKind::Auto.resolve().unwrap(), Backend::Epoll);
+    fn uring_is_itself_or_refused_with_the_remedy_and_auto_is_what_works() {
         assert_eq!(RuntimeKind::Epoll.resolve().unwrap(), Backend::Epoll);
         match RuntimeKind::Uring.resolve() {
-            Ok(backend) => assert_eq!(backend, Backend::Uring),
+            Ok(backend) => {
+                assert_eq!(backend, Backend::Uring);
+                assert_eq!(RuntimeKind::Auto.resolve().unwrap(), Backend::Uring);
+            }
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::Option);
                 assert!(error.to_string().contains("--runtime epoll"), "{error}");
+                assert_eq!(RuntimeKind::Auto.resolve().unwrap(), Backend::Epoll);
             }
         }
     }

@@ -29,8 +29,8 @@ enum Needs {
     Nothing,
     /// A real S3 server, named by variables.
     S3,
-    /// A kernel that lets this process have an io_uring; the nodes run on it.
-    Uring,
+    /// That nodes run on epoll, which they do not by themselves where this process may have an io_uring.
+    Epoll,
 }
 
 const STEPS: &[Step] = &[
@@ -57,7 +57,7 @@ const STEPS: &[Step] = &[
     },
     // The paths on which a core waits, is woken or dies, once more on the other backend. By hand: all of mink-e2e with that variable.
     Step {
-        name: "uring",
+        name: "epoll",
         program: "cargo",
         arguments: &[
             "test",
@@ -70,7 +70,7 @@ const STEPS: &[Step] = &[
             "clients::",
             "takeover::",
         ],
-        needs: Needs::Uring,
+        needs: Needs::Epoll,
     },
     // Instructions and allocations of the hot paths, under callgrind; never times.
     Step {
@@ -155,8 +155,9 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
         let variables = match step.needs {
             Needs::Nothing => Vec::new(),
             Needs::S3 => start_s3().map_err(|error| failure(step.name, &error, &times))?,
-            Needs::Uring => match Backend::Uring.probe() {
-                Ok(()) => vec![("MINK_RUNTIME", Backend::Uring.name().into())],
+            Needs::Epoll => match Backend::Uring.probe() {
+                Ok(()) => vec![("MINK_RUNTIME", Backend::Epoll.name().into())],
+                // Then they have run on it already.
                 Err(error) => {
                     skip(step.name, &error).map_err(|error| failure(step.name, &error, &times))?;
                     continue;
