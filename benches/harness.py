@@ -1,15 +1,19 @@
 """What benches/figures and benches/peers share: a store, a Mink node, pinned cores, `mink bench` with its JSON, tables.
 
-Every broker runs on the first half of the cores, the client and the store on the others. A store is SeaweedFS behind the fault proxy, which counts
+What can't be had is skipped by name, what fails is told in a line and left out, and what was measured before is in the tables all the same. Every broker runs on the first half of the cores, the client and the store on the others. A store is SeaweedFS behind the fault proxy, which counts
 requests and delays PUTs. All servers listen on 127.0.0.1 and are stopped by their process ids.
 """
-import json, os, pathlib, re, shutil, signal, socket, statistics, subprocess, sys, tempfile, time, urllib.request
+import argparse, json, mmap, os, pathlib, re, shutil, signal, socket, statistics, subprocess, sys, tempfile, time, urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
 PARTS = ROOT / "tests" / "parts"
 SKIPPED = 77
 RECORD_BYTES = 1024
+FIRST_PORT, END_PORT, PORT_STEP = 24000, 32000, 50
+PAGE_BYTES = 4096
+SIZE = re.compile(r"[1-9][0-9]*(KiB|MiB)?")
+TIME = re.compile(r"[1-9][0-9]*(ms|s|m|h)")
 S3_KEYS = {"AWS_ACCESS_KEY_ID": "ci", "AWS_SECRET_ACCESS_KEY": "ci-secret-key", "AWS_REGION": "us-east-1", "AWS_DEFAULT_REGION": "us-east-1"}
 
 
@@ -18,19 +22,24 @@ class Skip(Exception):
 
 
 def free_ports(count, taken=set()):
-    """The first of `count` neighbouring ports that nobody listens on, and that were not given out before."""
-    for port in range(24000 + os.getpid() % 4000, 32000, 50):
-        if port in taken:
-            continue
-        taken.add(port)
-        try:
-            for offset in range(count):
-                with socket.socket() as probe:
-                    probe.bind(("127.0.0.1", port + offset))
-            return port
-        except OSError:
-            continue
-    raise RuntimeError("no free ports on 127.0.0.1 between 24000 and 32000")
+    """The first of `count` neighbouring ports that nobody listens on, and that were not given out before; when all were, from the first again."""
+    places = (END_PORT - FIRST_PORT) // PORT_STEP
+    for fresh in (True, False):
+        if not fresh:
+            taken.clear()
+        for place in range(places):
+            port = FIRST_PORT + (os.getpid() + place) % places * PORT_STEP
+            if port in taken:
+                continue
+            taken.add(port)
+            try:
+                for offset in range(count):
+                    with socket.socket() as probe:
+                        probe.bind(("127.0.0.1", port + offset))
+                return port
+            except OSError:
+                continue
+    raise RuntimeError(f"no free ports on 127.0.0.1 between {FIRST_PORT} and {END_PORT}")
 
 
 def wait_for(what, ready, seconds=60):
@@ -56,17 +65,56 @@ def run_part(*command, **environment):
     return done.stdout.strip()
 
 
+def one_line(error):
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def say(*words):
+    """Progress: what was measured goes to stdout, this to stderr."""
+    print(*words, file=sys.stderr, flush=True)
+
+
+def touch_memory():
+    """Writes to each page of three quarters of the free memory once, and gives it back. A fresh virtual machine has to get each page that is first
+    touched from its host, which was seen to make a produce three times as dear; from then on the kernel has them. Returns the bytes."""
+    read = lambda path: pathlib.Path(path).read_text()
+    free = int(re.search(r"MemFree: +([0-9]+)", read("/proc/meminfo"))[1]) * 1024
+    try:
+        free = min(free, int(read("/sys/fs/cgroup/memory.max")) - int(read("/sys/fs/cgroup/memory.current")))
+    except (OSError, ValueError):
+        pass  # no such group, or one without a limit
+    count = max(free, 0) * 3 // 4 // PAGE_BYTES * PAGE_BYTES
+    step = 256 << 20
+    if count:
+        with mmap.mmap(-1, count) as memory:
+            for begin in range(0, count, step):
+                end = min(begin + step, count)
+                memory[begin:end:PAGE_BYTES] = b"\1" * ((end - begin) // PAGE_BYTES)
+    return count
+
+
 class Store:
     """SeaweedFS behind the fault proxy, started when the first broker asks for it."""
 
     def __init__(self, run):
-        self.run, self.control, self.endpoint = run, None, None
+        self.run, self.control, self.endpoint, self.port = run, None, None, None
 
     def start(self):
         if self.endpoint:
             return
-        folder, port = self.run.folder / "s3", free_ports(20)
-        self.run.pids.append(int(run_part(*self.run.on_client_cores(PARTS / "seaweedfs-up", folder, port))))
+        if not self.run.xtask.exists():
+            raise Skip(f"{self.run.xtask} is not there: cargo build -p xtask")
+        try:
+            self.start_server()
+        except (RuntimeError, OSError) as error:
+            raise Skip(one_line(error)) from error
+
+    def start_server(self):
+        folder, scratch, self.port = self.run.folder / "s3", self.run.folder / "tmp", free_ports(20)
+        scratch.mkdir(exist_ok=True)
+        port = self.port
+        up = self.run.on_client_cores(PARTS / "seaweedfs-up", folder, port)
+        self.run.pids.append(int(run_part(*up, TMPDIR=str(scratch))))
         server = f"http://127.0.0.1:{port}"
         for bucket in ("mink", "tansu"):
             run_part(PARTS / "s3-tool", server, "ready", bucket)
@@ -75,9 +123,17 @@ class Store:
                                  stdout=subprocess.PIPE, text=True, env=os.environ | S3_KEYS)
         self.run.pids.append(proxy.pid)
         found = re.match(r"faultproxy ready endpoint=(\S+) control=(\S+)", proxy.stdout.readline())
+        if not found:
+            raise RuntimeError("the fault proxy did not start")
         self.endpoint, self.control = found[1], found[2]
         if not self.control.endswith("/__faults"):
             self.control += "/__faults"
+
+    def clean_up(self):
+        """SeaweedFS names its sockets in /tmp by its ports, whatever TMPDIR says, and leaves them there."""
+        for port in range(self.port, self.port + 20) if self.port else ():
+            for left in pathlib.Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):
+                left.unlink(missing_ok=True)
 
     def requests(self):
         with urllib.request.urlopen(self.control) as answer:
@@ -107,7 +163,9 @@ class Broker:
         wait_for(self.name, lambda: process.poll() is not None or listens(self.port))
         time.sleep(0.2)  # a server whose port is taken ends about now
         if process.poll() is not None:
-            raise RuntimeError(f"{self.name} ended at once: {(self.run.folder / f'{self.name}.log').read_text()[-500:]}")
+            words = (self.run.folder / f"{self.name}.log").read_text()[-500:]
+            # What a machine does not allow is no failure.
+            raise (Skip if "--runtime uring" in words else RuntimeError)(f"{self.name} ended at once: {one_line(words)}")
         return process.pid
 
 
@@ -137,15 +195,32 @@ class Mink(Broker):
 
 class Run:
     def __init__(self, options):
-        self.options, self.pids = options, []
+        self.options, self.pids, self.failures = options, [], 0
         # Servers are stopped then, too.
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="mink-peers-", dir=options.dir))
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="mink-bench-", dir=options.dir))
         self.mink, self.xtask = options.mink.resolve(), options.xtask.resolve()
         cores = sorted(os.sched_getaffinity(0))
         half = max(1, len(cores) // 2)
         self.broker_cores, self.client_cores = cores[:half], cores[half:] or cores
         self.store = Store(self)
+
+    def attempt(self, what, work):
+        """What `work` gives; nothing if it can't be had here or fails, which is told."""
+        try:
+            return work()
+        except Skip as why:
+            say(f"skip {what}: {one_line(why)}")
+        except (RuntimeError, OSError, KeyError, ValueError) as error:
+            say(f"failed {what}: {one_line(error)}")
+            self.failures += 1
+        return None
+
+    def warm_up(self):
+        if self.options.cold:
+            print("memory as it was found (--cold)", flush=True)
+            return
+        print(f"{touch_memory() / (1 << 30):.1f} GiB of free memory touched once before the start; --cold leaves that out", flush=True)
 
     def on_broker_cores(self, *command):
         return self.pinned(self.broker_cores, command)
@@ -160,6 +235,8 @@ class Run:
     def bench(self, broker, verb, *flags):
         command = [self.mink, "bench", verb, *flags, "--kafka", f"127.0.0.1:{broker.port}", "--addr", broker.addr(), "--node-pid", broker.pid, "--output", "json"]
         done = subprocess.run(self.on_client_cores(*command), capture_output=True, text=True)
+        if done.returncode in (128 + signal.SIGINT, 128 + signal.SIGTERM):
+            raise KeyboardInterrupt
         if done.returncode:
             raise RuntimeError(f"{broker.name}: mink bench {verb} {' '.join(map(str, flags))}: {done.stderr.strip()[-500:]}")
         return json.loads(done.stdout.splitlines()[-1])
@@ -182,6 +259,7 @@ class Run:
             except ProcessLookupError:
                 pass
         self.pids.clear()
+        self.store.clean_up()
         self.store = Store(self)
         for left in self.folder.iterdir():
             shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink()
@@ -196,22 +274,96 @@ def median(rounds, measure):
     return statistics.median(found) if found else None
 
 
-def table(title, rows, columns):
-    print(f"\n{title}\n")
-    print("| | " + " | ".join(columns) + " |\n|---|" + "---|" * len(columns))
-    for name, values in rows:
-        print(f"| {name} | " + " | ".join("-" if value is None else f"{value:,.2f}" for value in values) + " |")
+def told(values, columns):
+    """Figures in a line of progress."""
+    return ", ".join(f"{column} {figure(value)}" for column, value in zip(columns, values))
+
+
+def figure(value):
+    return "-" if value is None else f"{value:,.2f}"
+
+
+class Table:
+    """A table whose rows are printed as they come; one without rows is none."""
+
+    def __init__(self, title, columns):
+        self.title, self.columns, self.is_begun = title, columns, False
+
+    def row(self, name, values):
+        if not self.is_begun:
+            self.is_begun = True
+            print(f"\n{self.title}\n")
+            print("| | " + " | ".join(self.columns) + " |\n|---|" + "---|" * len(self.columns))
+        print(f"| {name} | " + " | ".join(figure(value) for value in values) + " |", flush=True)
+
+
+def medians_of(done, rounds):
+    """For a title: of how many rounds, should a run have ended before the last."""
+    return f"medians of {rounds} round{'s' if rounds > 1 else ''}" + (f", {done} of which were run" if done < rounds else "")
+
+
+def at_least_1(text):
+    """For argparse: a count that measures something."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: give a whole number of at least 1")
+    return int(text)
+
+
+def a_time(text):
+    if not TIME.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r}: give a time like 20s or 500ms")
+    return text
+
+
+def some_of(what, there_are):
+    """For argparse: a list by commas, each of those that there are."""
+    def parse(text):
+        unknown = [each for each in text.split(",") if each not in there_are]
+        if unknown:
+            raise argparse.ArgumentTypeError(f"no such {what}: {', '.join(map(repr, unknown))}; there are {', '.join(there_are)}")
+        return text
+    return parse
+
+
+def sizes(text):
+    wrong = [each for each in text.split(",") if not SIZE.fullmatch(each)]
+    if wrong:
+        raise argparse.ArgumentTypeError(f"{', '.join(map(repr, wrong))}: give sizes like 16KiB or 1MiB, by commas")
+    return text
+
+
+def counts(text):
+    for each in text.split(","):
+        at_least_1(each)
+    return text
 
 
 def binaries(parser):
     """Adds the flags that name what was built, and where data lies."""
     target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     parser.add_argument("--dir", help="where servers keep their data [default: the system's folder for such]")
+    parser.add_argument("--cold", action="store_true", help="don't touch free memory before the start")
     parser.add_argument("--mink", type=pathlib.Path, default=target / "release/mink", help="[default: %(default)s]")
-    parser.add_argument("--xtask", type=pathlib.Path, default=target / "debug/xtask", help="[default: %(default)s]")
+    parser.add_argument("--xtask", type=pathlib.Path, default=target / "debug/xtask", help="for S3 alone [default: %(default)s]")
 
 
 def built(parser, options):
-    for binary, how in ((options.mink, "cargo build --release --bin mink"), (options.xtask, "cargo build -p xtask")):
-        if not binary.exists():
-            parser.error(f"{binary} is not there: {how}")
+    if not options.mink.exists():
+        parser.error(f"{options.mink} is not there: cargo build --release --bin mink")
+    if options.dir and not pathlib.Path(options.dir).is_dir():
+        parser.error(f"--dir {options.dir}: there is no such folder")
+    if not shutil.which("taskset"):
+        parser.error("taskset is not there: it comes with util-linux")
+
+
+def main_of(name, main):
+    """Runs a script: its exit code is 1 if anything failed, and errors are a line."""
+    try:
+        code = main()
+    except KeyboardInterrupt:
+        say(f"{name}: stopped")
+        code = 128 + signal.SIGINT
+    except (RuntimeError, OSError, Skip) as error:
+        say(f"{name}: {one_line(error)}")
+        code = 1
+    sys.exit(code)

@@ -82,7 +82,7 @@ impl BenchNode {
         let node = sound(Node::start(config, runtime, metadata, data).await, "a node");
         let path = sound(TablePath::parse("kafka.bench"), "a path");
         let options = TableOptions { buckets, batch_bytes_max: 8 << 20, ..TableOptions::default() };
-        let table = sound(node.admin().create_table(path, options).await, "a table");
+        let table = sound(node.admin().create_table(path, options, None).await, "a table");
         assert!(node.admin().wait_open(table, Duration::from_mins(1)).await, "the buckets open");
         let buckets = (0..buckets).map(|index| BucketId::unpartitioned(table, BucketIndex(index)));
         BenchNode {

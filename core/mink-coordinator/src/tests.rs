@@ -56,6 +56,7 @@ impl Log {
             path: TablePath::parse(&format!("kafka.{name}")).expect("valid"),
             uuid: TableUuid(uuid),
             options: TableOptions { buckets, ..TableOptions::default() },
+            schema: None,
             kafka_database: kafka(),
             buckets_max: 100_000,
         };

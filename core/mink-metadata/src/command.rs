@@ -4,10 +4,12 @@
 //! Invariants: a command carries every epoch, id and name that its judgement needs; nothing is looked up by a name that may
 //! have come to mean something else (K-26).
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use mink_types::schema::{Literal, Schema, SchemaId};
 use mink_types::{
-    BucketEpoch, BucketId, CommitTime, DatabaseName, Incarnation, NodeId, ObjectId, Offset, TableId,
-    TableOptions, TablePath, TableUuid, Timestamp, WalNumber,
+    BucketEpoch, BucketId, CommitTime, DatabaseName, Incarnation, NodeId, ObjectId, Offset, PartitionId,
+    TableId, TableOptions, TablePath, TableUuid, Timestamp, WalNumber,
 };
 
 /// A change of the metadata. [`crate::State::apply`] judges it against everything before it in the log.
@@ -26,10 +28,16 @@ pub enum Command {
     CreateDatabase { name: DatabaseName },
     /// Drops a database; refused while it has tables.
     DropDatabase { name: DatabaseName },
-    /// Creates a table in a database that exists. Its buckets are free, at epoch 0.
+    /// Creates a table in a database that exists. Its buckets are free, at epoch 0; a partitioned one has none before its partitions.
     CreateTable(NewTable),
-    /// Changes the options of a table, and how many buckets it has: never fewer. New buckets are free, at epoch 0. Feature level 4.
+    /// Changes the options of a table, its schema, and how many buckets it has (in each partition): never fewer. New buckets are free,
+    /// at epoch 0. Feature level 4; schemas from feature level 6 on.
     AlterTable(TableChange),
+    /// Gives a partitioned table one more partition with buckets of its own, free and at epoch 0. One that has the values already gives
+    /// [`crate::Refusal::PartitionExists`], which counts as done. Feature level 6.
+    CreatePartition(NewPartition),
+    /// Drops a partition with its buckets and ranges; objects that lose their last range are doomed. Feature level 6.
+    DropPartition { table: TableId, partition: PartitionId },
     /// Gives the broker configurations of a scope other values. Feature level 5.
     AlterBrokerConfigs(BrokerConfigChange),
     /// Drops a table with all its buckets and ranges; objects that lose their last range are doomed.
@@ -98,6 +106,8 @@ pub struct NewTable {
     /// Drawn by whoever asks; Kafka's topic id. Never zero.
     pub uuid: TableUuid,
     pub options: TableOptions,
+    /// The first schema, of a table whose format has columns; none for one of Kafka's batches. Feature level 6.
+    pub schema: Option<Arc<Schema>>,
     /// The database whose tables are topics by their bare name; two topics must not share a name.
     pub kafka_database: DatabaseName,
     /// The asking node's bound on the buckets of all tables; the command is refused above it.
@@ -111,6 +121,19 @@ pub struct TableChange {
     /// The options that the author saw: the command is refused if they are others by now, so of two changes none is lost.
     pub seen: TableOptions,
     pub options: TableOptions,
+    /// The schema that is to follow, if it changes, and the one that it was made from: the command is refused if there is a newer one by
+    /// now. Feature level 6.
+    pub schema: Option<(SchemaId, Arc<Schema>)>,
+    /// The asking node's bound on the buckets of all tables; the command is refused above it.
+    pub buckets_max: u32,
+}
+
+/// A partition to create. No schema is named: no change of one touches the columns that a table is partitioned by.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NewPartition {
+    pub table: TableId,
+    /// One for each column that the table is partitioned by, in their order.
+    pub values: Vec<Literal>,
     /// The asking node's bound on the buckets of all tables; the command is refused above it.
     pub buckets_max: u32,
 }

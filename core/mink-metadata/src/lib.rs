@@ -17,20 +17,22 @@ mod row;
 mod since;
 mod snapshot;
 mod state;
+mod table;
 mod wire;
 
 pub use command::{
     BrokerConfigChange, BucketOpening, Command, CommittedObject, CommittedRange, ConfigScope, Listener,
-    NewTable, Registration, RewrittenObject, RewrittenRange, TableChange, TakenOver,
+    NewPartition, NewTable, Registration, RewrittenObject, RewrittenRange, TableChange, TakenOver,
 };
 pub use error::{ApplyError, GroupError, SnapshotError};
 pub use ranges::{Iter, Ranges};
 pub use result::{Answer, CommandResult, Invalid, LimitKind, ObjectFault, Refusal, RefusalKind, Stale};
 pub use row::{Group, PAYLOAD_BYTES_MAX, ROW_COMMANDS_MAX, Row, row_hash};
-pub use state::{Bucket, Database, IncarnationState, Object, ObjectRange, Probe, SESSIONS_MAX, State, Table};
+pub use state::{Bucket, Database, IncarnationState, Object, ObjectRange, Probe, SESSIONS_MAX, State};
+pub use table::Table;
 
 /// The newest feature level that this version applies. The log's own level rises by `Command::RaiseFeatureLevel` only.
-pub const FEATURE_LEVEL_MAX: u32 = 5;
+pub const FEATURE_LEVEL_MAX: u32 = 6;
 
 /// The feature level from which `Command::Rewrite` is accepted.
 pub const FEATURE_LEVEL_REWRITE: u32 = 2;
@@ -44,6 +46,21 @@ pub const FEATURE_LEVEL_ALTER_TABLE: u32 = 4;
 /// The feature level from which tables may have times of appending, be compacted and keep configurations, and
 /// `Command::AlterBrokerConfigs` is accepted.
 pub const FEATURE_LEVEL_CONFIGS: u32 = 5;
+
+/// The feature level from which tables may have columns, with schemas that change, and partitions.
+pub const FEATURE_LEVEL_SCHEMAS: u32 = 6;
+
+/// Most schemas of one table: the one that it is created with, and one more for each change.
+pub const SCHEMAS_MAX: usize = 1_000;
+
+/// Most bytes of all schemas of one table, as they are encoded.
+pub const TABLE_SCHEMA_BYTES_MAX: usize = 16 << 20;
+
+/// Most partitions of one table.
+pub const PARTITIONS_PER_TABLE_MAX: usize = 10_000;
+
+/// Most bytes of all texts among the values of one partition.
+pub const PARTITION_VALUE_BYTES_MAX: usize = 1_024;
 
 /// Most configurations that a table keeps without their being used. Names and values are bounded as a broker's are.
 pub const KEPT_CONFIGS_MAX: usize = 64;

@@ -2,8 +2,10 @@
 //!
 //! Lives on: anywhere (pure).
 //! Invariants: a result is a function of the log alone, and is kept with its request id (I12).
+use mink_types::schema::SchemaId;
 use mink_types::{
-    BucketEpoch, BucketId, DatabaseId, DatabaseName, Incarnation, ObjectId, Offset, TableId, TablePath,
+    BucketEpoch, BucketId, DatabaseId, DatabaseName, Incarnation, ObjectId, Offset, PartitionId, TableId,
+    TablePath,
 };
 
 /// The end of a command that is in the log.
@@ -29,6 +31,15 @@ impl CommandResult {
     pub fn is_fenced(&self) -> bool {
         matches!(self, CommandResult::Done(_) | CommandResult::Refused(Refusal::AlreadyFenced { .. }))
     }
+
+    /// The partition with the values of a `CreatePartition`, made by this command or by an earlier one.
+    pub fn partition(&self) -> Option<PartitionId> {
+        match self {
+            CommandResult::Done(Answer::PartitionCreated(id))
+            | CommandResult::Refused(Refusal::PartitionExists { id }) => Some(*id),
+            _ => None,
+        }
+    }
 }
 
 /// What an accepted command says beside "done".
@@ -38,6 +49,7 @@ pub enum Answer {
     Registered(Incarnation),
     DatabaseCreated(DatabaseId),
     TableCreated(TableId),
+    PartitionCreated(PartitionId),
     /// The buckets of an `Open` that were *not* opened, and why; all others now have the epoch relied on plus one.
     Opened {
         refused: Vec<(BucketId, Stale)>,
@@ -71,6 +83,14 @@ pub enum Refusal {
     TableExists { id: TableId },
     #[error("table {id} was changed meanwhile; look at it again")]
     TableChanged { id: TableId },
+    #[error(
+        "the schema of table {id} was changed meanwhile and is {newest} by now; make the change from that"
+    )]
+    SchemaChanged { id: TableId, newest: SchemaId },
+    #[error("partition {id} with these values exists already")]
+    PartitionExists { id: PartitionId },
+    #[error("partition {id} does not exist")]
+    PartitionNotFound { id: PartitionId },
     #[error("the configurations of this broker, or of all, were changed meanwhile; look at them again")]
     BrokerConfigsChanged,
     #[error("as a topic the table would collide with table {other}; choose another name")]
@@ -108,14 +128,19 @@ impl Refusal {
     /// What the caller must do.
     pub fn kind(&self) -> RefusalKind {
         match self {
-            Refusal::Forgotten | Refusal::AlreadyFenced { .. } => RefusalKind::Already,
+            Refusal::Forgotten | Refusal::AlreadyFenced { .. } | Refusal::PartitionExists { .. } => {
+                RefusalKind::Already
+            }
             Refusal::Fenced { .. } => RefusalKind::Fenced,
             Refusal::NotFenced { .. }
             | Refusal::StillNeeded { .. }
             | Refusal::Stale { .. }
             | Refusal::TableChanged { .. }
+            | Refusal::SchemaChanged { .. }
             | Refusal::BrokerConfigsChanged => RefusalKind::Stale,
-            Refusal::DatabaseNotFound { .. } | Refusal::TableNotFound { .. } => RefusalKind::NotFound,
+            Refusal::DatabaseNotFound { .. }
+            | Refusal::TableNotFound { .. }
+            | Refusal::PartitionNotFound { .. } => RefusalKind::NotFound,
             Refusal::DatabaseExists { .. }
             | Refusal::TableExists { .. }
             | Refusal::TopicCollision { .. }
@@ -181,6 +206,12 @@ pub enum LimitKind {
     BrokerConfigs,
     /// Configurations that a table keeps.
     KeptConfigs,
+    /// Schemas of one table.
+    Schemas,
+    /// Bytes of all schemas of one table.
+    SchemaBytes,
+    /// Partitions of one table.
+    Partitions,
 }
 
 impl std::fmt::Display for LimitKind {
@@ -194,6 +225,11 @@ impl std::fmt::Display for LimitKind {
             LimitKind::Stores => "probed stores",
             LimitKind::BrokerConfigs => "configurations of a broker",
             LimitKind::KeptConfigs => "configurations that a table keeps",
+            LimitKind::Schemas => "schemas of one table (for further changes, make a new table and move the rows)",
+            LimitKind::SchemaBytes => {
+                "bytes of all schemas of one table (use fewer columns or shorter comments, or make a new table)"
+            }
+            LimitKind::Partitions => "partitions of one table (drop some, or partition by something coarser)",
         })
     }
 }
@@ -217,12 +253,24 @@ pub enum Invalid {
     SealBelowTrim,
     #[error("the start of the log may only rise, up to the committed end")]
     StartOutOfRange,
-    #[error("a table keeps its format, and never has fewer buckets than before")]
+    #[error("a table keeps its format, never has fewer buckets than before, and with a primary key as many")]
     FixedForTable,
     #[error("no node of this id has ever registered")]
     UnknownNode,
     #[error("a configuration has a name")]
     EmptyName,
+    #[error("a table of format arrow has a schema, and one of format kafka has none")]
+    SchemaAndFormat,
+    #[error("the first schema of a table has the id 1")]
+    SchemaNotFirst,
+    #[error("the new schema is none that a change of the newest one gives")]
+    SchemaDoesNotFollow,
+    #[error("the table is not partitioned")]
+    NotPartitioned,
+    #[error(
+        "a partition has one value for each column that the table is partitioned by, of the column's type"
+    )]
+    PartitionValues,
     #[error("feature levels rise one by one, once every live node knows the next")]
     FeatureLevel,
 }

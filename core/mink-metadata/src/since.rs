@@ -5,7 +5,8 @@
 use imbl::ordmap::DiffItem;
 use mink_types::{BucketId, TableId};
 
-use crate::state::{Bucket, State, Table};
+use crate::Table;
+use crate::state::{Bucket, State};
 
 impl State {
     /// The buckets that are new or other than in `before`, by id.

@@ -9,14 +9,13 @@ use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
 use mink_types::{
-    BucketEpoch, BucketId, BucketIndex, ClusterUuid, CommitTime, DatabaseId, DatabaseName, Incarnation,
-    LogIndex, NodeId, ObjectId, Offset, OffsetRange, RequestId, SessionId, TableId, TableName, TableOptions,
-    TablePath, TableUuid, Timestamp, WalChain, WalNumber, Witness,
+    BucketEpoch, BucketId, ClusterUuid, CommitTime, DatabaseId, DatabaseName, Incarnation, LogIndex, NodeId,
+    ObjectId, Offset, OffsetRange, RequestId, SessionId, TableId, TableName, TablePath, TableUuid, Timestamp,
+    WalChain, WalNumber, Witness,
 };
 
-use crate::apply::PLACE_BITS;
 use crate::rising::Rising;
-use crate::{CommandResult, ConfigScope, FEATURE_LEVEL_MAX, Listener, Ranges};
+use crate::{CommandResult, ConfigScope, FEATURE_LEVEL_MAX, Listener, Ranges, Table};
 
 /// Most sessions whose last results are kept. When a new one comes, the session whose last command is oldest goes (the
 /// smaller id first when two are equally old): every node forgets the same.
@@ -100,40 +99,6 @@ pub struct Database {
     pub name: DatabaseName,
     /// Index of the row that created it.
     pub created: LogIndex,
-}
-
-/// A table.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Table {
-    pub id: TableId,
-    pub path: TablePath,
-    /// Kafka's topic id.
-    pub uuid: TableUuid,
-    pub options: TableOptions,
-    /// Number of buckets.
-    pub buckets: u32,
-}
-
-impl Table {
-    /// Index of the row that created it: its id begins with that.
-    pub fn created(&self) -> LogIndex {
-        LogIndex(self.id.0 >> PLACE_BITS)
-    }
-
-    /// The ids of the table's buckets, in order.
-    pub fn bucket_ids(&self) -> impl Iterator<Item = BucketId> + use<> {
-        let id = self.id;
-        (0..self.buckets).map(move |bucket| BucketId::unpartitioned(id, BucketIndex(bucket)))
-    }
-
-    /// The table's name as a Kafka topic: the bare name in the Kafka database, `database.table` elsewhere.
-    pub fn topic_name(&self, kafka_database: &DatabaseName) -> String {
-        if self.path.database == *kafka_database {
-            self.path.table.as_str().to_owned()
-        } else {
-            self.path.to_string()
-        }
-    }
 }
 
 /// What the log knows of one bucket.
@@ -324,11 +289,13 @@ impl State {
         self.table(*self.indexes.uuids.get(uuid)?)
     }
 
-    /// The table that a Kafka topic name means: a table of the Kafka database first, then `database.table`.
+    /// The table that a Kafka topic name means: a table of the Kafka database first, then `database.table`. Partitioned tables are
+    /// no topics.
     pub fn topic(&self, kafka_database: &DatabaseName, name: &str) -> Option<&Table> {
         let table = TableName::new(name).ok()?;
         self.table_at(&TablePath { database: kafka_database.clone(), table })
             .or_else(|| self.table_at(&TablePath::parse(name).ok()?))
+            .filter(|table| !table.is_partitioned())
     }
 
     /// All buckets, by id.
@@ -341,7 +308,7 @@ impl State {
         let ranges: usize =
             self.objects.iter().map(|(_, object)| usize::try_from(object.ranges).unwrap_or(0)).sum();
         let bytes = self.tables.len() * TABLE_BYTES
-            + self.tables.values().map(|table| table.options.kept.bytes()).sum::<usize>()
+            + self.tables.values().map(|table| table.extra_bytes()).sum::<usize>()
             + self.buckets.len() * BUCKET_BYTES
             + ranges * RANGE_BYTES
             + (self.objects.len() + self.doomed.len()) * OBJECT_BYTES
@@ -472,7 +439,7 @@ mod tests {
         // Sixteen of these lie in a leaf of the tree, which is copied when one of them changes.
         assert!(size_of::<(BucketId, Bucket)>() <= 88, "{} bytes", size_of::<(BucketId, Bucket)>());
         // A block each. Text and lists that few tables have belong behind a pointer.
-        assert!(size_of::<Table>() <= 120, "{} bytes", size_of::<Table>());
+        assert!(size_of::<Table>() <= 128, "{} bytes", size_of::<Table>());
         assert!(size_of::<(Offset, ObjectRange)>() <= 88, "{} bytes", size_of::<(Offset, ObjectRange)>());
     }
 }

@@ -1,10 +1,12 @@
 //! Tests of the state machine. Each module's name is the behaviour it shows.
 mod alter;
+mod columns;
 mod configs;
 mod golden;
 mod model;
 mod names;
 mod ownership;
+mod partitions;
 mod producers;
 mod rewrite;
 mod rows;
@@ -151,6 +153,7 @@ pub(super) fn new_table(address: &str, buckets: u32) -> NewTable {
         path,
         uuid: TableUuid(uuid),
         options: TableOptions { buckets, ..TableOptions::default() },
+        schema: None,
         kafka_database: database("kafka"),
         buckets_max: 1_000,
     }

@@ -7,9 +7,11 @@
 mod commands;
 mod parts;
 mod results;
+mod schema;
 mod snapshot;
 
 pub(crate) use commands::{GROUP_VERSION, Group, command, envelope};
+pub(crate) use schema::schema_bytes;
 pub(crate) use snapshot::{decode as decode_state, encode as encode_state};
 
 use mink_types::LogIndex;

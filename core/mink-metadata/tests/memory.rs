@@ -8,13 +8,16 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
+use std::sync::Arc;
+
 use mink_metadata::{
-    Answer, BucketOpening, Command, CommandResult, CommittedObject, CommittedRange, Group, NewTable,
-    Registration, State,
+    Answer, BucketOpening, Command, CommandResult, CommittedObject, CommittedRange, FEATURE_LEVEL_MAX, Group,
+    NewPartition, NewTable, Registration, State, TableChange,
 };
+use mink_types::schema::{ColumnPlace, DataType, Field, FieldId, Literal, Schema, SchemaChange, SchemaDraft};
 use mink_types::{
-    BucketEpoch, ClusterUuid, CommitTime, DatabaseName, NodeId, ObjectId, Offset, RequestId, SessionId,
-    TableId, TableName, TableOptions, TablePath, TableUuid, Timestamp, WalNumber,
+    BucketEpoch, ClusterUuid, CommitTime, DatabaseName, LogFormat, NodeId, ObjectId, Offset, RequestId,
+    SessionId, TableId, TableName, TableOptions, TablePath, TableUuid, Timestamp, WalNumber,
 };
 
 /// Topics of the measurement, and ranges of each.
@@ -75,6 +78,78 @@ impl Log {
     }
 }
 
+/// Partitions, and schemas, of the measurement of tables with columns.
+const PARTITIONS: u64 = 5_000;
+const SCHEMAS: u64 = 200;
+
+fn column(name: String, data_type: DataType) -> Field {
+    Field { id: FieldId::NONE, name, data_type, nullable: true, default: None, comment: None }
+}
+
+/// A log at the newest level with a table of thirty columns that is partitioned by a text and a day.
+fn table_with_columns() -> (Log, TableId) {
+    let mut log = Log { state: State::new(ClusterUuid([7; 16])), counter: 0 };
+    let Ok(name) = DatabaseName::new("kafka") else { panic!("a valid name") };
+    log.done(&Command::CreateDatabase { name });
+    for level in 2..=FEATURE_LEVEL_MAX {
+        log.done(&Command::RaiseFeatureLevel { level });
+    }
+    let Command::CreateTable(new) = topic(0) else { panic!("a table") };
+    let fixed = [("region", DataType::String), ("day", DataType::Date)];
+    let columns = fixed.map(|(name, data_type)| column(name.into(), data_type));
+    let more = (0..28).map(|at| column(format!("measure_{at}"), DataType::Double));
+    let schema = Schema::create(SchemaDraft {
+        columns: columns.into_iter().chain(more).collect(),
+        partitioned_by: vec!["region".into(), "day".into()],
+        ..SchemaDraft::default()
+    });
+    let schema = Some(Arc::new(schema.unwrap_or_else(|error| panic!("{error}"))));
+    let options = TableOptions { format: LogFormat::Arrow, ..new.options.clone() };
+    match log.done(&Command::CreateTable(NewTable { options, schema, ..new })) {
+        Answer::TableCreated(id) => (log, id),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What is held beside what was, and what the state says that it takes beside what it did, for each of `count` things.
+fn counted(log: &Log, before: (usize, u64), count: u64) -> (u64, u64) {
+    let held = HELD.get().wrapping_sub(before.0) as u64;
+    (held / count, (log.state.memory_bytes() - before.1) / count)
+}
+
+#[test]
+fn i20_what_a_state_says_of_its_partitions_is_about_what_they_take() {
+    let (mut log, table) = table_with_columns();
+    let before = (HELD.get(), log.state.memory_bytes());
+    for day in 0..PARTITIONS {
+        let day = Literal::Integer(i64::try_from(day).unwrap_or(0));
+        let values = vec![Literal::Text("north-west".into()), day];
+        log.done(&Command::CreatePartition(NewPartition { table, values, buckets_max: 100_000 }));
+    }
+    let (held, said) = counted(&log, before, PARTITIONS);
+    println!("{held} bytes per partition of one bucket, and the state says {said}");
+    assert!(held <= said && said <= held * 3 / 2, "{held} bytes, and the state says {said}");
+}
+
+#[test]
+fn i20_what_a_state_says_of_its_schemas_is_about_what_they_take() {
+    let (mut log, id) = table_with_columns();
+    let before = (HELD.get(), log.state.memory_bytes());
+    for at in 0..SCHEMAS {
+        let Some(table) = log.state.table(id) else { panic!("there") };
+        let Some(newest) = table.schema() else { panic!("with columns") };
+        let column = column(format!("more_{at}"), DataType::BigInt);
+        let change = SchemaChange::AddColumn { parent: Vec::new(), column, place: ColumnPlace::Last };
+        let next = newest.alter(&[change]).unwrap_or_else(|error| panic!("{error}"));
+        let (seen, options) = (table.options.clone(), table.options.clone());
+        let schema = Some((newest.id(), Arc::new(next)));
+        log.done(&Command::AlterTable(TableChange { id, seen, options, schema, buckets_max: 10 }));
+    }
+    let (held, said) = counted(&log, before, SCHEMAS);
+    println!("{held} bytes per schema, and the state says {said}");
+    assert!(held <= said && said <= held * 3 / 2, "{held} bytes, and the state says {said}");
+}
+
 fn topic(number: u64) -> Command {
     let (database, table) =
         (DatabaseName::new("kafka"), TableName::new(&format!("orders-of-shop-{number:05}")));
@@ -85,6 +160,7 @@ fn topic(number: u64) -> Command {
         path: TablePath { database: database.clone(), table },
         uuid: TableUuid(uuid),
         options: TableOptions { buckets: 1, ..TableOptions::default() },
+        schema: None,
         kafka_database: database,
         buckets_max: 1_000_000,
     })

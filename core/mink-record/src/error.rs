@@ -32,6 +32,9 @@ pub enum RecordErrorKind {
     UnsupportedCodec,
     /// A timestamp, or kind of timestamp, that is not accepted. Kafka: `INVALID_TIMESTAMP`.
     InvalidTimestamp,
+    /// Columns that are not those of the table, or not of their types: every batch of this writer would be refused. Kafka:
+    /// `INVALID_RECORD`.
+    SchemaMismatch,
 }
 
 /// Why bytes are not the records they claim to be. The text never contains record bytes.
@@ -49,6 +52,10 @@ impl RecordError {
 
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self::new(RecordErrorKind::InvalidRecord, message)
+    }
+
+    pub(crate) fn mismatch(message: impl Into<String>) -> Self {
+        Self::new(RecordErrorKind::SchemaMismatch, message)
     }
 
     /// What the receiver must do.
@@ -75,6 +82,7 @@ impl fmt::Display for RecordErrorKind {
             Self::Control => "control",
             Self::UnsupportedCodec => "unsupported_codec",
             Self::InvalidTimestamp => "invalid_timestamp",
+            Self::SchemaMismatch => "schema_mismatch",
         })
     }
 }

@@ -29,10 +29,13 @@ mod timestamp;
 
 pub use append_time::set_append_time;
 pub use batches::{Batches, batches, set_offset_and_epoch};
+pub(crate) use builder::Unsigned;
 pub use builder::{BatchBuilder, HeaderRef, ProducerStamp, RecordRef};
 pub use codec::Codec;
-pub use header::{Attributes, BatchHeader, HEADER_BYTES, stated_checksum};
+pub(crate) use header::ARROW_MAGIC;
+pub use header::{Attributes, BatchFormat, BatchHeader, HEADER_BYTES, stated_checksum};
 pub use inflate::INFLATE_WORKING_BYTES_MAX;
+pub(crate) use inflate::inflate;
 pub use keyless::{Keyless, keyless};
 pub use mink_types::TimestampType;
 pub use produced::{ProducedLimits, check_produced};

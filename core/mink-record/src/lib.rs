@@ -1,4 +1,4 @@
-//! Bytes to values and back: Kafka record batches, their codecs and checksums.
+//! Bytes to values and back: record batches of Kafka and of Arrow, their codecs and checksums, rows as JSON.
 //!
 //! Lives on: anywhere (pure).
 //! Owns: nothing; every function is a value to a value.     Talks to: no one.
@@ -6,9 +6,11 @@
 //! codec inflates is capped while it inflates).
 #![forbid(unsafe_code)]
 
+pub mod arrow;
 mod bounded;
 mod checksum;
 mod error;
+pub mod json;
 pub mod kafka;
 
 pub use checksum::joined_checksum;

@@ -12,6 +12,7 @@ mod names;
 mod object;
 mod options;
 mod outcome;
+pub mod schema;
 mod time;
 
 pub use ids::{
@@ -24,8 +25,8 @@ pub use limits::{LimitError, Limits};
 pub use names::{ClusterName, DatabaseName, NAME_BYTES_MAX, NameError, TableName, TablePath};
 pub use object::{KeyError, ObjectId, ObjectKey, WalChain};
 pub use options::{
-    BATCH_BYTES_MAX_DEFAULT, CleanupPolicy, LOG_TTL_MS_DEFAULT, LogFormat, OptionError, TableOptions,
-    TimestampType,
+    ArrowCompression, BATCH_BYTES_MAX_DEFAULT, CleanupPolicy, KafkaValueFormat, LOG_TTL_MS_DEFAULT,
+    LogFormat, OptionError, TableOptions, TimestampType,
 };
 pub use outcome::{Indeterminate, Outcome};
 pub use time::{CommitTime, Timestamp};

@@ -24,6 +24,8 @@ pub struct Limits {
     pub requests_in_flight_max: u32,
     /// Largest record batch that a table's options may allow, in bytes (`batch-bytes-max`).
     pub batch_bytes_max: u32,
+    /// Largest message of Arrow Flight in bytes (`flight-message-bytes-max`); a larger length ends its call.
+    pub flight_message_bytes_max: u32,
     /// Largest answer to one fetch, in bytes (`fetch-bytes-max`); a client's own wish is cut to it.
     pub fetch_bytes_max: u32,
     /// Bytes that one batch may inflate to, in bytes (`inflated-bytes-max`).
@@ -60,6 +62,7 @@ impl Default for Limits {
             frame_bytes_per_second_min: 256 << 10,
             requests_in_flight_max: 64,
             batch_bytes_max: 32 << 20,
+            flight_message_bytes_max: 257 << 20,
             fetch_bytes_max: 64 << 20,
             inflated_bytes_max: 128 << 20,
             buckets_per_table_max: 10_000,

@@ -8,6 +8,69 @@ use crate::{Kept, KeptConfigs, Limits};
 pub enum LogFormat {
     /// Kafka record batches, as sent.
     Kafka,
+    /// Arrow record batches: rows of a table with columns.
+    Arrow,
+}
+
+impl LogFormat {
+    /// The name that users see.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            LogFormat::Kafka => "kafka",
+            LogFormat::Arrow => "arrow",
+        }
+    }
+}
+
+/// How the columns of Arrow batches are compressed: `table.log.arrow.compression`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum ArrowCompression {
+    None,
+    Lz4,
+    #[default]
+    Zstd,
+}
+
+impl ArrowCompression {
+    const ALL: [ArrowCompression; 3] =
+        [ArrowCompression::None, ArrowCompression::Lz4, ArrowCompression::Zstd];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ArrowCompression::None => "none",
+            ArrowCompression::Lz4 => "lz4",
+            ArrowCompression::Zstd => "zstd",
+        }
+    }
+
+    fn parse(text: &str) -> Option<ArrowCompression> {
+        ArrowCompression::ALL.into_iter().find(|compression| compression.as_str() == text)
+    }
+}
+
+/// What Kafka clients see of a row of a table with columns: `kafka.value.format`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum KafkaValueFormat {
+    /// The columns as one JSON object.
+    #[default]
+    Json,
+    /// The bytes of the only column.
+    Raw,
+}
+
+impl KafkaValueFormat {
+    const ALL: [KafkaValueFormat; 2] = [KafkaValueFormat::Json, KafkaValueFormat::Raw];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            KafkaValueFormat::Json => "json",
+            KafkaValueFormat::Raw => "raw",
+        }
+    }
+
+    fn parse(text: &str) -> Option<KafkaValueFormat> {
+        KafkaValueFormat::ALL.into_iter().find(|format| format.as_str() == text)
+    }
 }
 
 /// Which time the records of a table bear.
@@ -116,6 +179,10 @@ pub struct TableOptions {
     pub timestamps: TimestampType,
     /// Kafka's `cleanup.policy`.
     pub cleanup: CleanupPolicy,
+    /// `table.log.arrow.compression`; of use in format arrow alone, as the next.
+    pub arrow_compression: ArrowCompression,
+    /// `kafka.value.format`.
+    pub kafka_value: KafkaValueFormat,
     /// What Kafka's clients have set, and nothing here goes by.
     pub kept: KeptConfigs,
 }
@@ -129,6 +196,10 @@ pub enum OptionError {
     Value { name: String, value: String, accepted: &'static str },
     #[error("min.compaction.lag.ms must not be above max.compaction.lag.ms")]
     Lags,
+    #[error("option {name} is for tables with columns; leave it out for topics that Kafka clients make")]
+    TopicHasNone { name: &'static str },
+    #[error("option cleanup.policy: a log of rows has no key to compact by; use delete")]
+    NoKeyToCompact,
 }
 
 /// Seven days, in ms: the default of `table.log.ttl`.
@@ -147,6 +218,8 @@ impl Default for TableOptions {
             batch_bytes_max: BATCH_BYTES_MAX_DEFAULT,
             timestamps: TimestampType::CreateTime,
             cleanup: CleanupPolicy::Delete,
+            arrow_compression: ArrowCompression::default(),
+            kafka_value: KafkaValueFormat::default(),
             kept: KeptConfigs::default(),
         }
     }
@@ -185,6 +258,14 @@ impl TableOptions {
                 self.timestamps =
                     TimestampType::parse(value).ok_or_else(|| refuse("CreateTime or LogAppendTime"))?;
             }
+            "table.log.arrow.compression" => {
+                self.arrow_compression =
+                    ArrowCompression::parse(value).ok_or_else(|| refuse("none, lz4 or zstd"))?;
+            }
+            "kafka.value.format" => {
+                self.kafka_value = KafkaValueFormat::parse(value)
+                    .ok_or_else(|| refuse("json or raw; avro is not there yet"))?;
+            }
             _ if OF_OLD.contains(&name) => {}
             _ => {
                 let kept = Kept::named(name).ok_or_else(|| OptionError::Unknown { name: name.into() })?;
@@ -194,9 +275,65 @@ impl TableOptions {
         Ok(())
     }
 
+    /// All options with their values, by Mink's own names, as users type them.
+    pub fn list(&self) -> Vec<(&'static str, String)> {
+        let bound = |value: Option<u64>| value.map_or_else(|| "-1".into(), |value| value.to_string());
+        let ruling = [
+            ("bucket.num", self.buckets.to_string()),
+            ("table.log.ttl", bound(self.log_ttl_ms)),
+            ("table.log.retention-bytes", bound(self.retention_bytes)),
+            ("max.message.bytes", self.batch_bytes_max.to_string()),
+            ("cleanup.policy", self.cleanup.as_str().to_owned()),
+            ("message.timestamp.type", self.timestamps.as_str().to_owned()),
+        ];
+        let typed = [
+            ("table.log.arrow.compression", self.arrow_compression.as_str().to_owned()),
+            ("kafka.value.format", self.kafka_value.as_str().to_owned()),
+        ];
+        let typed = typed.into_iter().filter(|_| self.format == LogFormat::Arrow);
+        let kept =
+            Kept::ALL.iter().filter_map(|kept| Some((kept.name, self.kept.get(kept.name)?.to_owned())));
+        ruling.into_iter().chain(typed).chain(kept).collect()
+    }
+
+    /// Those of [`TableOptions::list`] that are not what a new table of the format has.
+    pub fn changed(&self) -> Vec<(&'static str, String)> {
+        let new = TableOptions { format: self.format, ..TableOptions::default() }.list();
+        self.list().into_iter().filter(|option| !new.contains(option)).collect()
+    }
+
+    /// Gives an option its default again; false for a name that is none.
+    pub fn reset(&mut self, name: &str) -> bool {
+        let new = TableOptions::default();
+        match name {
+            "bucket.num" => self.buckets = new.buckets,
+            "table.log.ttl" | "retention.ms" => self.log_ttl_ms = new.log_ttl_ms,
+            "table.log.retention-bytes" | "retention.bytes" => self.retention_bytes = new.retention_bytes,
+            "max.message.bytes" => self.batch_bytes_max = new.batch_bytes_max,
+            "cleanup.policy" => self.cleanup = new.cleanup,
+            "message.timestamp.type" => self.timestamps = new.timestamps,
+            "table.log.arrow.compression" => self.arrow_compression = new.arrow_compression,
+            "kafka.value.format" => self.kafka_value = new.kafka_value,
+            _ if Kept::named(name).is_some() => self.kept.remove(name),
+            _ => return OF_OLD.contains(&name),
+        }
+        true
+    }
+
     /// Whether what was set goes together.
     pub fn check(&self) -> Result<(), OptionError> {
-        if self.kept.agree() { Ok(()) } else { Err(OptionError::Lags) }
+        let refuse = |name| Err(OptionError::TopicHasNone { name });
+        match self.format {
+            LogFormat::Kafka if self.arrow_compression != ArrowCompression::default() => {
+                refuse("table.log.arrow.compression")
+            }
+            LogFormat::Kafka if self.kafka_value != KafkaValueFormat::default() => {
+                refuse("kafka.value.format")
+            }
+            LogFormat::Arrow if self.cleanup.compacts() => Err(OptionError::NoKeyToCompact),
+            _ if !self.kept.agree() => Err(OptionError::Lags),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -217,6 +354,32 @@ mod tests {
         assert_eq!(options.log_ttl_ms, Some(5));
         options.set("table.log.ttl", "-1", &limits).expect("valid");
         assert_eq!(options.log_ttl_ms, None);
+    }
+
+    #[test]
+    fn what_was_changed_is_listed_and_goes_back() {
+        let limits = Limits::default();
+        let new = TableOptions { format: LogFormat::Arrow, ..TableOptions::default() };
+        assert_eq!(new.changed(), []);
+        for (name, value) in [
+            ("bucket.num", "3"),
+            ("table.log.ttl", "-1"),
+            ("table.log.retention-bytes", "5"),
+            ("max.message.bytes", "7"),
+            ("cleanup.policy", "compact"),
+            ("message.timestamp.type", "LogAppendTime"),
+            ("table.log.arrow.compression", "lz4"),
+            ("kafka.value.format", "raw"),
+            ("segment.bytes", "1048576"),
+        ] {
+            let mut options = new.clone();
+            options.set(name, value, &limits).expect(name);
+            assert_eq!(options.changed(), [(name, value.to_owned())]);
+            assert!(options.list().contains(&(name, value.to_owned())), "{name}");
+            assert!(options.reset(name));
+            assert_eq!(options, new, "{name}");
+        }
+        assert!(!new.clone().reset("no.such"));
     }
 
     #[test]
@@ -253,6 +416,29 @@ mod tests {
     }
 
     #[test]
+    fn a_table_with_columns_has_options_that_a_topic_has_not() {
+        let limits = Limits::default();
+        let arrow = TableOptions { format: LogFormat::Arrow, ..TableOptions::default() };
+        for (name, values) in
+            [("table.log.arrow.compression", ["lz4", "none"]), ("kafka.value.format", ["raw", "raw"])]
+        {
+            for value in values {
+                let mut typed = arrow.clone();
+                typed.set(name, value, &limits).expect("valid");
+                let shown = [typed.arrow_compression.as_str(), typed.kafka_value.as_str()];
+                assert!(shown.contains(&value), "{shown:?}");
+                assert_eq!(typed.check(), Ok(()));
+                let topic = TableOptions { format: LogFormat::Kafka, ..typed };
+                assert_eq!(topic.check(), Err(OptionError::TopicHasNone { name }));
+            }
+        }
+        let defaults = [arrow.format.as_str(), arrow.arrow_compression.as_str(), arrow.kafka_value.as_str()];
+        assert_eq!(defaults, ["arrow", "zstd", "json"]);
+        let compacted = TableOptions { cleanup: CleanupPolicy::CompactDelete, ..arrow };
+        assert_eq!(compacted.check(), Err(OptionError::NoKeyToCompact));
+    }
+
+    #[test]
     fn what_cannot_be_done_is_refused_in_words() {
         let limits = Limits::default();
         let mut options = TableOptions::default();
@@ -264,6 +450,9 @@ mod tests {
             ("max.message.bytes", "-5"),
             ("retention.ms", "-2"),
             ("no.such", "1"),
+            ("bucket.key", "a"),
+            ("table.log.arrow.compression", "gzip"),
+            ("kafka.value.format", "avro"),
             ("compression.type", "rar"),
             ("segment.bytes", "x"),
             ("min.insync.replicas", "0"),

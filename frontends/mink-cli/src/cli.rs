@@ -30,7 +30,7 @@ Examples:
   mink serve --storage s3://bucket/prefix      with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL
   mink serve --config mink.toml
 
-When the node serves, stderr says `mink ready kafka=HOST:PORT flight=none http=HOST:PORT runtime=... shards=N`.
+When the node serves, stderr says `mink ready kafka=HOST:PORT flight=HOST:PORT http=HOST:PORT runtime=... shards=N`.
 SIGTERM and SIGINT hand over what is in flight and exit with 0.";
 
 #[derive(Debug, Subcommand)]

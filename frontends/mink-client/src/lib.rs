@@ -1,4 +1,5 @@
-//! The Rust client of Mink. This half speaks the Kafka protocol: topics, producing, reading, consumer groups, and the load generator.
+//! The Rust client of Mink. [`flight`] speaks the native protocol: typed rows, and administration by SQL. What is here at the root speaks
+//! Kafka's: topics, producing, reading, consumer groups, and the load generator.
 //!
 //! Lives on: any tokio runtime.
 //! Owns: its connections.     Talks to: any Kafka server.
@@ -23,6 +24,7 @@ mod connection;
 mod error;
 #[cfg(test)]
 mod fake;
+pub mod flight;
 mod groups;
 pub mod load;
 mod offsets;

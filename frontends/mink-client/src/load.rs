@@ -3,15 +3,18 @@
 //! Lives on: a few tasks per connection, on any tokio runtime.
 //! Owns: producers and readers with connections of their own.
 //! Invariants: in an open loop (a rate), latency counts from the moment a record was due, so that a server that stalls cannot hide it by
-//! holding up the next record; in a closed loop (no rate), from when the record, or without keys its batch, was offered to the producer. What was offered, or asked
-//! for, before the end of the warm-up is in no figure.
+//! holding up the next record; in a closed loop (no rate), from when the record, or without keys its batch, was offered to the producer. A record that was offered or due and
+//! got no ack counts with the time until the run ended. What was offered, or asked
+//! for, before the end of the warm-up is in no figure. A load with a duration, or one that is told to stop, ends at most `DRAIN_MAX` after that.
 mod acks;
 mod batches;
 mod consume;
 mod contents;
+mod ending;
 mod outcome;
 mod pace;
 mod produce;
+mod share;
 mod tally;
 
 #[cfg(test)]
@@ -19,38 +22,16 @@ mod tests;
 
 pub use consume::{ConsumeLoad, consume};
 pub use contents::{Items, Keys, Values};
+pub use ending::{DRAIN_MAX, Progress};
 pub use outcome::{LoadResult, Second};
 pub use pace::{Arrivals, Pace};
 pub use produce::{ProduceLoad, produce};
 
 use crate::error::{ClientError, ErrorKind};
-use std::sync::atomic::{AtomicU64, Ordering};
+use ending::Ending;
 use std::time::Duration;
-use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
-
-/// How far a load has come, warm-up included; may be looked at while it runs.
-#[derive(Debug, Default)]
-pub struct Progress {
-    /// Acked, or read.
-    pub records: AtomicU64,
-    /// Of keys and values.
-    pub bytes: AtomicU64,
-    warm: Notify,
-}
-
-impl Progress {
-    fn add(&self, records: u64, bytes: u64) {
-        self.records.fetch_add(records, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    /// Resolves once, when the warm-up has ended.
-    pub async fn warm(&self) {
-        self.warm.notified().await;
-    }
-}
 
 /// From when on, and until when.
 #[derive(Clone, Copy, Debug)]
@@ -78,14 +59,14 @@ fn check_connections(connections: usize) -> Result<usize, ClientError> {
 async fn finish(
     mut tasks: JoinSet<Result<(), ClientError>>,
     span: Span,
-    progress: &Progress,
+    ending: &Ending,
 ) -> Result<(), ClientError> {
     let mut is_warm = false;
     loop {
         tokio::select! {
             () = sleep_until(span.measured_from), if !is_warm => {
                 is_warm = true;
-                progress.warm.notify_one();
+                ending.progress().tell_warm();
             }
             ended = tasks.join_next() => match ended {
                 None => return Ok(()),

@@ -2,7 +2,7 @@
 //!
 //! Lives on: the service runtime.
 use crate::node::NotUp;
-use crate::server::Node;
+use crate::routes::Node;
 use crate::view::{StatusView, TableView, ends};
 use axum::Json;
 use axum::extract::{Path, State};
@@ -146,7 +146,7 @@ pub(crate) async fn create_table(
             .map_err(|error| Failure(StatusCode::BAD_REQUEST, error.to_string()))?;
     }
     options.check().map_err(|error| Failure(StatusCode::BAD_REQUEST, error.to_string()))?;
-    let id = node.admin()?.create_table(path, options).await?;
+    let id = node.admin()?.create_table(path, options, None).await?;
     Ok((StatusCode::CREATED, Json(json!({ "id": id.0 }))))
 }
 

@@ -1,7 +1,7 @@
 //! `/healthz`: the process answers. `/readyz`: it serves, or says why not.
 //!
 //! Lives on: the service runtime.
-use crate::server::Node;
+use crate::routes::Node;
 use axum::extract::State;
 use axum::http::StatusCode;
 

@@ -1,7 +1,7 @@
 //! `/metrics`: what the node counted, as OpenMetrics text.
 //!
 //! Lives on: the service runtime.
-use crate::server::Node;
+use crate::routes::Node;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};

@@ -1,4 +1,6 @@
-//! The routes over a node that is only a value.
+//! The routes over a node that is only a value; the connections over real sockets.
+mod connections;
+
 use crate::{AllowedHosts, HttpNode, router};
 use async_trait::async_trait;
 use axum::body::{Body, to_bytes};
@@ -8,9 +10,10 @@ use mink_api::{
     NodeIdentity, NodeStatus,
 };
 use mink_metadata::{ConfigScope, State};
+use mink_types::schema::{Literal, Schema, SchemaId};
 use mink_types::{
     BucketEpoch, BucketId, BucketIndex, ClusterName, ClusterUuid, DatabaseName, Incarnation, LogIndex,
-    NodeId, Offset, ProducerId, RowHash, TableId, TableOptions, TablePath,
+    NodeId, Offset, PartitionId, ProducerId, RowHash, TableId, TableOptions, TablePath,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,13 +37,30 @@ impl Admin for Fake {
     fn brokers(&self) -> Vec<Broker> {
         Vec::new()
     }
-    async fn create_table(&self, path: TablePath, _: TableOptions) -> Result<TableId, AdminError> {
+    async fn create_table(
+        &self,
+        path: TablePath,
+        _: TableOptions,
+        _: Option<Arc<Schema>>,
+    ) -> Result<TableId, AdminError> {
         match path.table.as_str() {
             "taken" => Err(AdminError::Exists { what: format!("table {path}") }),
             _ => Ok(TableId(5)),
         }
     }
-    async fn alter_table(&self, _: TableId, _: TableOptions, _: TableOptions) -> Result<(), AdminError> {
+    async fn alter_table(
+        &self,
+        _: TableId,
+        _: TableOptions,
+        _: TableOptions,
+        _: Option<(SchemaId, Arc<Schema>)>,
+    ) -> Result<(), AdminError> {
+        Err(AdminError::Stopping)
+    }
+    async fn create_partition(&self, _: TableId, _: Vec<Literal>) -> Result<(PartitionId, bool), AdminError> {
+        Err(AdminError::Stopping)
+    }
+    async fn drop_partition(&self, _: TableId, _: PartitionId) -> Result<(), AdminError> {
         Err(AdminError::Stopping)
     }
 
@@ -56,8 +76,11 @@ impl Admin for Fake {
     async fn drop_table(&self, _: TableId) -> Result<(), AdminError> {
         Ok(())
     }
-    async fn create_database(&self, _: DatabaseName) -> Result<(), AdminError> {
-        Ok(())
+    async fn create_database(&self, name: DatabaseName) -> Result<(), AdminError> {
+        match name.as_str() {
+            "stuck" => std::future::pending().await,
+            _ => Ok(()),
+        }
     }
     async fn drop_database(&self, name: DatabaseName) -> Result<(), AdminError> {
         Err(AdminError::NotFound { what: format!("database {name}") })

@@ -3,7 +3,7 @@
 //! Lives on: the service runtime.
 use mink_api::NodeStatus;
 use mink_metadata::{State, Table};
-use mink_types::{BucketId, Kept, Offset, TableOptions};
+use mink_types::{BucketId, Offset};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -109,11 +109,6 @@ pub(crate) fn ends(status: &NodeStatus) -> Ends {
     status.buckets.iter().filter_map(|bucket| Some((bucket.bucket, bucket.high_watermark?))).collect()
 }
 
-/// `-1` where there is no bound, as users type it.
-fn bound(value: Option<u64>) -> String {
-    value.map_or_else(|| "-1".into(), |value| value.to_string())
-}
-
 impl TableView {
     pub(crate) fn new(state: &State, table: &Table, ends: &Ends) -> TableView {
         let buckets = table.bucket_ids().filter_map(|id| {
@@ -134,24 +129,9 @@ impl TableView {
             id: table.id.0,
             uuid: table.uuid.to_string(),
             kind: "log",
-            log_format: match table.options.format {
-                mink_types::LogFormat::Kafka => "kafka",
-            },
+            log_format: table.options.format.as_str(),
             buckets: buckets.collect(),
-            options: options(&table.options),
+            options: table.options.list(),
         }
     }
-}
-
-fn options(options: &TableOptions) -> Vec<(&'static str, String)> {
-    let ruling = [
-        ("bucket.num", options.buckets.to_string()),
-        ("table.log.ttl", bound(options.log_ttl_ms)),
-        ("table.log.retention-bytes", bound(options.retention_bytes)),
-        ("max.message.bytes", options.batch_bytes_max.to_string()),
-        ("cleanup.policy", options.cleanup.as_str().to_owned()),
-        ("message.timestamp.type", options.timestamps.as_str().to_owned()),
-    ];
-    let kept = Kept::ALL.iter().filter_map(|kept| Some((kept.name, options.kept.get(kept.name)?.to_owned())));
-    ruling.into_iter().chain(kept).collect()
 }

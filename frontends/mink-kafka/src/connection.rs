@@ -15,6 +15,7 @@ use crate::idle::Listed;
 use crate::limits_met::Limit;
 use crate::node::Node;
 use crate::refusals::Refusals;
+use crate::untaken::{Patience, is_taken, untaken_bytes};
 use bytes::Bytes;
 use futures::future::{BoxFuture, Either, Ready};
 use futures::stream::{FuturesOrdered, StreamExt};
@@ -129,6 +130,8 @@ pub(crate) async fn serve(
                     tracing::debug!(%peer, %error, "kafka connection broke");
                     None
                 }
+                // It would take no answer either.
+                Some(ReadEnd::Untaken) => Some(Closed::WriteDeadline),
                 end => writing.await.or(end.as_ref().and_then(|end| note_end(end, peer))),
             }
         }
@@ -146,6 +149,7 @@ fn note_end(end: &ReadEnd, peer: SocketAddr) -> Option<Closed> {
         ReadEnd::Closed | ReadEnd::Broken(_) => None,
         ReadEnd::MadeRoom => Some(Closed::MadeRoom),
         ReadEnd::Idle => Some(Closed::Idle),
+        ReadEnd::Untaken => Some(Closed::WriteDeadline),
         ReadEnd::Deadline => Some(Closed::FrameDeadline),
         ReadEnd::Refused(error) => {
             tracing::debug!(%peer, %error, "kafka frame refused");
@@ -209,12 +213,18 @@ impl Requests<'_> {
             };
             if waits {
                 turn = Instant::now();
-                // It asks for more, and nothing is owed to it.
-                if !self.answers.is_known() && self.count.has_taken() {
+                // It asks for more, and nothing is owed to it, by us or by the system.
+                if !self.answers.is_known()
+                    && self.count.has_taken()
+                    && untaken_bytes(self.reader.socket()) == 0
+                {
                     self.answers = self.node.config.answer_permits.share(true);
                 }
             }
             self.count.asked.fetch_add(1, Ordering::AcqRel);
+            if let Err(end) = self.held_back(frame.api_key(), &mut stopping).await {
+                return end;
+            }
             let next = match self.request(frame, place).await {
                 Ok(key) if MUTES.contains(&key) => self.muted(&mut stopping).await,
                 next => next.map(|_key| ()),
@@ -225,9 +235,34 @@ impl Requests<'_> {
         }
     }
 
+    /// Holds a request back while memory for its answer is scarce and its client has not taken what it was sent before.
+    async fn held_back(
+        &mut self,
+        api_key: Option<i16>,
+        stopping: &mut watch::Receiver<bool>,
+    ) -> Result<(), Option<ReadEnd>> {
+        /// What its answer needs is little, and others may depend on it.
+        const PRODUCE: Option<i16> = Some(ApiKey::Produce.code());
+        let part = self.answers.part(api_key == Some(ApiKey::Fetch.code()));
+        if api_key == PRODUCE || !part.is_scarce() {
+            return Ok(());
+        }
+        self.reader.rest();
+        let long = Duration::from_millis(self.node.config.limits.frame_deadline_ms);
+        let patience = Patience { short: self.answers.patience(), long };
+        tokio::select! {
+            biased;
+            _ = stopping.wait_for(|stop| *stop) => Err(None),
+            taken = is_taken(self.reader.socket(), part, patience) => {
+                if taken { Ok(()) } else { Err(Some(ReadEnd::Untaken)) }
+            }
+        }
+    }
+
     /// Reads nothing until all is answered. A client that has closed is not waited with.
     async fn muted(&mut self, stopping: &mut watch::Receiver<bool>) -> Result<(), Option<ReadEnd>> {
         let mut listens = true;
+        self.reader.rest();
         loop {
             tokio::select! {
                 biased;
@@ -287,7 +322,7 @@ impl Requests<'_> {
         drop(request);
         let answer = match there.into_inner() {
             Answer::Send { frame, memory: None } => {
-                let memory = self.answers.take(frame.len() as u64).await.of_no_fetch();
+                let memory = self.answers.take_for_other(frame.len() as u64).await;
                 Answer::Send { frame, memory: Some(memory) }
             }
             other => other,

@@ -4,8 +4,9 @@
 //! Owns: the bytes that were read ahead, at most [`READ_AHEAD_BYTES`].
 //! Invariants: K-30: a length is checked before anything else; who only declares a frame holds nothing: its first permits are taken once
 //! [`PROOF_BYTES`] of it have come, the others as its bytes come (see `frame_permits`), each before what it stands for is read into
-//! memory. What is read ahead has permits too, but for [`READ_AHEAD_LEAST`]. A frame has its time from its first byte, in which waiting
-//! for our own permits does not count; one that holds permits keeps its pace, and goes soon when it is slow while others wait for them.
+//! memory. What is read ahead has permits too, but for [`READ_AHEAD_LEAST`]; while nothing more is read it holds those of its bytes. A frame
+//! has its time from its first byte, in which waiting for our own permits does not count; one that holds permits keeps its pace, and goes
+//! soon when it is slow while others wait for them.
 use crate::counters::KafkaCounters;
 use crate::frame_permits::FramePermits;
 use bytes::{BufMut, Bytes, BytesMut};
@@ -136,6 +137,13 @@ pub(crate) struct ReadFrame {
     pub(crate) position: u64,
 }
 
+impl ReadFrame {
+    /// What it says it asks for.
+    pub(crate) fn api_key(&self) -> Option<i16> {
+        self.body.first_chunk::<2>().copied().map(i16::from_be_bytes)
+    }
+}
+
 /// Why no further frame comes.
 #[derive(Debug)]
 pub(crate) enum ReadEnd {
@@ -143,6 +151,8 @@ pub(crate) enum ReadEnd {
     Closed,
     /// The client was silent for too long.
     Idle,
+    /// The client did not take what it was sent.
+    Untaken,
     /// The frame did not arrive in its time.
     Deadline,
     /// The frame's length or API is not accepted.
@@ -236,18 +246,40 @@ impl<'a> FrameReader<'a> {
         Ok(ReadFrame { body, permit, position })
     }
 
-    /// Waits until the client sends or closes; true if it has closed. Nothing is held for a client that has sent nothing more.
-    pub(crate) async fn closes(&mut self) -> bool {
+    /// Its socket.
+    pub(crate) fn socket(&self) -> &TcpStream {
+        self.half.as_ref()
+    }
+
+    /// Gives back what is held beyond the bytes that are there: it may be long until they are looked at.
+    pub(crate) fn rest(&mut self) {
         if self.ahead.is_empty() {
             self.ahead = BytesMut::new();
             self.ahead_permit = None;
         }
+        let Some(permit) = &mut self.ahead_permit else {
+            return;
+        };
+        // Not for each of many small frames that came together.
+        if permit.bytes() <= 2 * self.ahead.len() as u64 {
+            return;
+        }
+        // The frame before them lies in the same memory, but lets go of it while it waits.
+        self.ahead = BytesMut::from(&*self.ahead);
+        let kept = if self.ahead.len() <= READ_AHEAD_LEAST { 0 } else { self.ahead.len() as u64 };
+        let kept = permit.split(kept);
+        self.ahead_permit = (kept.bytes() > 0).then_some(kept);
+    }
+
+    /// Waits until the client sends or closes; true if it has closed.
+    pub(crate) async fn closes(&mut self) -> bool {
         !matches!(self.half.peek(&mut [0]).await, Ok(1))
     }
 
     /// How much may be read ahead now.
     fn room_ahead(&self) -> usize {
-        if self.ahead_permit.is_some() { self.ahead_bytes } else { self.ahead_bytes.min(READ_AHEAD_LEAST) }
+        let paid = self.ahead_permit.as_ref().map_or(0, BytePermit::bytes);
+        self.ahead_bytes.min(usize::try_from(paid).unwrap_or(usize::MAX).max(READ_AHEAD_LEAST))
     }
 
     /// Waits for the first bytes of a frame, without memory of its own while there are none.

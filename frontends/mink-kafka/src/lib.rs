@@ -6,7 +6,7 @@
 //! was not ordered), I19 (a malformed frame closes its connection and nothing else), I20 (frames, answers, connections and
 //! requests in flight are bounded), K-13 (answers leave in the order of the requests).
 //! See: docs/architecture.md
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod admission;
 mod answer_permits;
@@ -26,6 +26,8 @@ mod node;
 mod refusals;
 mod server;
 mod topic;
+mod turns;
+mod untaken;
 
 #[cfg(test)]
 mod tests;

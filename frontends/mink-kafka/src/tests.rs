@@ -24,3 +24,4 @@ mod raw_client;
 mod records;
 mod topic_configs;
 mod topic_ids;
+mod untaken;

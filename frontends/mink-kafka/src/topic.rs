@@ -5,7 +5,7 @@ use crate::node::broker_id;
 use mink_api::Broker;
 use mink_kafka_wire::{ErrorCode, KafkaString, Uuid};
 use mink_metadata::{State, Table};
-use mink_types::{BucketId, BucketIndex, DatabaseName, TableName, TablePath, TableUuid};
+use mink_types::{BucketId, BucketIndex, DatabaseName, LogFormat, TableName, TablePath, TableUuid};
 
 /// A refusal for one topic, partition or resource.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -85,7 +85,7 @@ impl From<&str> for TopicRef {
     }
 }
 
-/// The topic of this name. Internal tables are topics to nobody.
+/// The topic of this name. Internal tables are topics to nobody, and tables with columns are none yet.
 pub(crate) fn named<'a>(state: &'a State, database: &DatabaseName, name: &str) -> Option<&'a Table> {
     state.topic(database, name).filter(|table| is_topic(table))
 }
@@ -101,7 +101,7 @@ pub(crate) fn all(state: &State) -> impl Iterator<Item = &Table> {
 }
 
 fn is_topic(table: &Table) -> bool {
-    !table.path.database.is_internal()
+    !table.path.database.is_internal() && table.options.format == LogFormat::Kafka
 }
 
 /// The bucket of a partition number; none if the table has no such.

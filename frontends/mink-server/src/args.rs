@@ -32,12 +32,18 @@ pub struct ServeArgs {
     /// Kafka listener; `none` for none, port 0 for a free one
     #[arg(long, env = "MINK_KAFKA_LISTEN", value_name = "HOST:PORT", default_value = "127.0.0.1:9092")]
     pub kafka_listen: Listen,
+    /// Arrow Flight listener; `none` for none, port 0 for a free one
+    #[arg(long, env = "MINK_FLIGHT_LISTEN", value_name = "HOST:PORT", default_value = "127.0.0.1:9123")]
+    pub flight_listen: Listen,
     /// HTTP listener: /metrics, /healthz, /readyz, /api/v1
     #[arg(long, env = "MINK_HTTP_LISTEN", value_name = "HOST:PORT", default_value = "127.0.0.1:9180")]
     pub http_listen: Listen,
     /// HOST:PORT that Kafka clients are told [default: the listen address]
     #[arg(long, env = "MINK_KAFKA_ADVERTISE", value_name = "HOST:PORT")]
     pub kafka_advertise: Option<HostPort>,
+    /// HOST:PORT that Flight clients are told [default: the listen address]
+    #[arg(long, env = "MINK_FLIGHT_ADVERTISE", value_name = "HOST:PORT")]
+    pub flight_advertise: Option<HostPort>,
     /// Further names by which web clients may call the HTTP listener
     #[arg(long, env = "MINK_HTTP_HOSTS", value_name = "NAME", value_delimiter = ',')]
     pub http_hosts: Vec<String>,
@@ -98,7 +104,7 @@ pub struct ServeArgs {
     /// Database whose tables are topics by their bare name
     #[arg(long, env = "MINK_KAFKA_DATABASE", value_name = "NAME", default_value = "kafka")]
     pub kafka_database: String,
-    /// SIGTERM and SIGINT drain for at most this long; a second signal exits at once
+    /// SIGTERM and SIGINT drain for at most this long in all, more than 0s; a second signal exits at once
     #[arg(long, env = "MINK_DRAIN_TIMEOUT", value_name = "TIME", default_value = "30s", value_parser = duration)]
     pub drain_timeout: Duration,
     /// Level of the log on stderr: error, warn, info, debug, trace (RUST_LOG filters work too)
@@ -148,6 +154,9 @@ pub struct LimitArgs {
     /// Largest batch that a table may allow
     #[arg(long, env = "MINK_BATCH_BYTES_MAX", value_name = "SIZE", hide_short_help = true)]
     pub batch_bytes_max: Option<Bytes>,
+    /// Largest message of Arrow Flight
+    #[arg(long, env = "MINK_FLIGHT_MESSAGE_BYTES_MAX", value_name = "SIZE", hide_short_help = true)]
+    pub flight_message_bytes_max: Option<Bytes>,
     /// Largest answer to one fetch
     #[arg(long, env = "MINK_FETCH_BYTES_MAX", value_name = "SIZE", hide_short_help = true)]
     pub fetch_bytes_max: Option<Bytes>,

@@ -9,7 +9,8 @@
 //! | requests | 6 | frames that were read, and their batches until they are durable | 1 GiB |
 //! | log | 9 | durable batches that are not flushed, and flushed ones that stay for readers: the same bytes for WAL, flush and readers | - |
 //! | answers | 4 | answers that clients have not taken, and what is read from objects for them | 1 GiB |
-//! | blocks | 3 | blocks of objects, read and read ahead | - |
+//! | flight | 1, and a fourth of what others need no more | messages of Arrow Flight until their rows are durable (three quarters), and rows on their way to clients | 1 GiB |
+//! | blocks | 2 | blocks of objects, read and read ahead | - |
 //! | footers | 1 | footers of objects | 256 MiB |
 //! | inflating | 3 | batches that searches by time inflate | `inflated-bytes-max` |
 //! | work | 2 | flushes, compaction, garbage, connections | 256 MiB |
@@ -49,6 +50,7 @@ pub struct Memory {
     pub total: u64,
     pub requests: u64,
     pub log: u64,
+    pub flight: u64,
     pub answers: u64,
     pub blocks: u64,
     pub footers: u64,
@@ -73,18 +75,32 @@ impl Memory {
         let work = (2 * unit).min(256 * MIB);
         let groups = unit.min(2 * GIB);
         let metadata = (3 * unit).min(256 * MIB);
-        let (log, blocks) = (9 * unit, 3 * unit);
-        let given = requests + answers + footers + inflating + work + groups + metadata + log + blocks;
-        let left = (total - given) / 2;
+        let (log, blocks) = (9 * unit, 2 * unit);
+        let given = requests + unit + answers + footers + inflating + work + groups + metadata + log + blocks;
+        let flight = (unit + (total - given) / 4).min(GIB);
+        let left = (total - given + unit - flight) / 2;
         let (log, blocks) = (log + left, blocks + left);
-        Some(Memory { total, requests, log, answers, blocks, footers, inflating, work, groups, metadata })
+        Some(Memory {
+            total,
+            requests,
+            log,
+            flight,
+            answers,
+            blocks,
+            footers,
+            inflating,
+            work,
+            groups,
+            metadata,
+        })
     }
 
     /// The parts by the names that metrics give them.
-    pub fn parts(&self) -> [(&'static str, u64); 9] {
+    pub fn parts(&self) -> [(&'static str, u64); 10] {
         [
             ("requests", self.requests),
             ("log", self.log),
+            ("flight", self.flight),
             ("answers", self.answers),
             ("blocks", self.blocks),
             ("footers", self.footers),
@@ -118,6 +134,16 @@ impl Memory {
     /// Longest frame: frames above 2 MiB share half of `requests`, and one of them must fit.
     pub fn frame_bytes_max(&self) -> u64 {
         self.requests / 2
+    }
+
+    /// What messages of Arrow Flight may hold; the rest of `flight` is for what is sent.
+    pub fn flight_requests(&self) -> u64 {
+        self.flight / 4 * 3
+    }
+
+    /// Largest message of Arrow Flight: it and the batches that are made of it must fit.
+    pub fn flight_message_bytes_max(&self) -> u64 {
+        self.flight_requests() / 2
     }
 
     /// Largest batch: its frame, its chunk's object and one entry must hold it.

@@ -5,6 +5,7 @@
 use crate::memory::Memory;
 use mink_api::Metric;
 use mink_kafka::{AnswerPermits, FramePermits};
+use mink_router::BytePermits;
 use mink_types::Limits;
 use std::fs;
 
@@ -18,6 +19,9 @@ pub(crate) struct Permits {
     pub(crate) requests: FramePermits,
     pub(crate) large_requests: FramePermits,
     pub(crate) answers: AnswerPermits,
+    /// Of messages of Arrow Flight, and of rows on their way to its clients.
+    pub(crate) flight_requests: BytePermits,
+    pub(crate) flight_answers: BytePermits,
 }
 
 impl Permits {
@@ -27,12 +31,17 @@ impl Permits {
             requests: FramePermits::ordinary(half),
             large_requests: FramePermits::large(half, u64::from(limits.frame_bytes_max)),
             answers: AnswerPermits::new(memory.answers),
+            flight_requests: BytePermits::new(memory.flight_requests()),
+            flight_answers: BytePermits::new(memory.flight - memory.flight_requests()),
         }
     }
 
-    fn held(&self) -> [(&'static str, u64); 2] {
+    fn held(&self) -> [(&'static str, u64); 3] {
         let requests = [&self.requests, &self.large_requests].map(FramePermits::held_bytes).iter().sum();
-        [("requests", requests), ("answers", self.answers.total_bytes() - self.answers.free_bytes())]
+        let flight =
+            [&self.flight_requests, &self.flight_answers].map(|of| of.total_bytes() - of.free_bytes());
+        let answers = self.answers.total_bytes() - self.answers.free_bytes();
+        [("requests", requests), ("answers", answers), ("flight", flight.iter().sum())]
     }
 }
 
@@ -72,7 +81,7 @@ mod tests {
         let metrics = memory_metrics(&memory, &Permits::of(&memory, &Limits::default()));
         let named = |name: &str| metrics.iter().filter(|metric| metric.name == name).count();
         assert_eq!(named("mink_memory_bound_bytes"), memory.parts().len() + 1);
-        assert_eq!((named("mink_memory_bytes"), named("process_resident_memory_bytes")), (2, 1));
+        assert_eq!((named("mink_memory_bytes"), named("process_resident_memory_bytes")), (3, 1));
         assert!(resident_bytes().expect("Linux says it") > 1 << 20);
     }
 }

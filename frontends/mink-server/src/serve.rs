@@ -12,6 +12,7 @@ use mink_rt::{EpollRuntime, ServiceConfig};
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Exit codes: 0 done, 1 failed, 2 wrong usage.
 pub(crate) const FAILED: u8 = 1;
@@ -44,6 +45,14 @@ pub(crate) fn fail(code: u8, error: &dyn std::fmt::Display) -> ExitCode {
     ExitCode::from(code)
 }
 
+/// A write beyond the limit of a file's size (`ulimit -f`) is an error then, and told as any other of the store: left alone, the signal
+/// ends the process without a word. The handler stays for the life of the process, whether or not anybody listens.
+fn outlive_file_sizes() {
+    if let Err(error) = signal(SignalKind::from_raw(libc::SIGXFSZ)) {
+        tracing::warn!(%error, "a write beyond the limit of file sizes ends the process");
+    }
+}
+
 fn run(settings: Settings) -> ExitCode {
     let place = |flag| settings.args.origins.tell(&[flag]);
     if let Err(error) = logging::start(&settings.args.log_level, settings.args.log_format) {
@@ -62,6 +71,7 @@ fn run(settings: Settings) -> ExitCode {
         Err(error) => return fail(FAILED, &error),
     };
     let ended = runtime.block_on(async {
+        outlive_file_sizes();
         let server = Server::start(settings, served).await?;
         eprintln!("{}", server.ready());
         server.run().await
@@ -71,5 +81,39 @@ fn run(settings: Settings) -> ExitCode {
         Ok(NodeEnd::Drained) => ExitCode::SUCCESS,
         Ok(end) => fail(FAILED, &end),
         Err(error) => fail(FAILED, &error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    use std::process::Command;
+
+    /// Set for the child process, whose files may not grow.
+    const CHILD: &str = "MINK_SERVER_TEST_FILE_SIZES_CHILD";
+
+    #[test]
+    fn a_write_beyond_the_limit_of_file_sizes_is_an_error_and_not_the_end() {
+        if std::env::var_os(CHILD).is_some() {
+            let file = tempfile::NamedTempFile::new().expect("a file");
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime").block_on(async { outlive_file_sizes() });
+            let limit = Rlimit { current: Some(4096), maximum: Some(4096) };
+            setrlimit(Resource::Fsize, limit).expect("lowered");
+            let error = std::fs::write(file.path(), vec![0; 8192]).expect_err("beyond the limit");
+            assert_eq!(error.raw_os_error(), Some(libc::EFBIG), "{error}");
+            return;
+        }
+        let child = Command::new(std::env::current_exe().expect("this one"))
+            .args([
+                "--exact",
+                "serve::tests::a_write_beyond_the_limit_of_file_sizes_is_an_error_and_not_the_end",
+            ])
+            .env(CHILD, "1")
+            .output()
+            .expect("runs");
+        let told = String::from_utf8_lossy(&child.stdout);
+        assert!(child.status.success() && told.contains("1 passed"), "{:?}: {told}", child.status);
     }
 }

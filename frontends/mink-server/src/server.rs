@@ -13,7 +13,8 @@ use crate::settings::{MetadataPlace, Settings, without_password};
 use futures::FutureExt;
 use futures::channel::oneshot;
 use mink_api::NodeStatus;
-use mink_http::{AllowedHosts, HttpNode, HttpServer};
+use mink_flight::{FlightConfig, FlightCounters, FlightServer};
+use mink_http::{AllowedHosts, HttpConfig, HttpNode, HttpServer};
 use mink_kafka::{KafkaConfig, KafkaCounters, KafkaServer};
 use mink_metadata::Listener;
 use mink_node::{DataDir, DataDirError, Node, NodeConfig, NodeEnd, Progress, StartError, Stores};
@@ -30,6 +31,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 /// Why a node is not served.
 #[derive(Debug, thiserror::Error)]
@@ -84,6 +86,7 @@ fn of_store(error: &LoadError) -> &'static str {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ready {
     pub kafka: Option<SocketAddr>,
+    pub flight: Option<SocketAddr>,
     pub http: Option<SocketAddr>,
     pub runtime: &'static str,
     pub shards: usize,
@@ -92,10 +95,10 @@ pub struct Ready {
 impl fmt::Display for Ready {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |address: Option<SocketAddr>| address.map_or_else(|| "none".into(), |a| a.to_string());
-        let (kafka, http) = (text(self.kafka), text(self.http));
+        let (kafka, flight, http) = (text(self.kafka), text(self.flight), text(self.http));
         write!(
             f,
-            "mink ready kafka={kafka} flight=none http={http} runtime={} shards={}",
+            "mink ready kafka={kafka} flight={flight} http={http} runtime={} shards={}",
             self.runtime, self.shards
         )
     }
@@ -124,6 +127,12 @@ struct Listeners {
 /// How long HTTP requests may go on once the node stops.
 const HTTP_PATIENCE: Duration = Duration::from_secs(2);
 
+/// The part of a drain's time that connections have for the answers to what was asked. The rest, and what they leave, is the node's: a
+/// client that takes nothing must not keep it from leaving in order.
+fn part_of_listeners(drain_timeout: Duration) -> Duration {
+    drain_timeout / 2
+}
+
 impl Server {
     /// Starts a node and its listeners; when this returns clients are served.
     pub async fn start(settings: Settings, runtime: Arc<dyn Runtime>) -> Result<Server, ServeError> {
@@ -135,10 +144,15 @@ impl Server {
             dir.check_cluster(&settings.cluster)?;
         }
         let kafka = bind("kafka-listen", settings.args.kafka_listen).await?;
+        let flight = bind("flight-listen", settings.args.flight_listen).await?;
         let http = bind("http-listen", settings.args.http_listen).await?;
-        let (kafka_at, http_at) = (local(kafka.as_ref()), local(http.as_ref()));
-        let ready =
-            Ready { kafka: kafka_at, http: http_at, runtime: runtime.name(), shards: settings.shards.get() };
+        let ready = Ready {
+            kafka: local(kafka.as_ref()),
+            flight: local(flight.as_ref()),
+            http: local(http.as_ref()),
+            runtime: runtime.name(),
+            shards: settings.shards.get(),
+        };
         let mut listeners = Listeners::default();
         let shown = Arc::new(HttpNode::starting(status_at_start(&settings, &ready)));
         listeners.serve_http(http, &shown, &settings, &ready);
@@ -163,10 +177,13 @@ impl Server {
         // It ends with the runtime: nothing depends on it.
         drop(tokio::spawn(allocator::keep_giving_back()));
         let permits = Permits::of(&settings.memory, &settings.limits);
-        if let Some(counters) = listeners.serve_kafka(kafka, &node, &settings, &permits, &service) {
+        let kafka = listeners.serve_kafka(kafka, &node, &settings, &permits, &service);
+        let flight = listeners.serve_flight(flight, &node, &settings, &permits, &service);
+        if kafka.is_some() || flight.is_some() {
             let memory = settings.memory;
             shown.count_too(Arc::new(move || {
-                let mut metrics = counters.metrics();
+                let mut metrics = kafka.as_ref().map(KafkaCounters::metrics).unwrap_or_default();
+                metrics.extend(flight.as_ref().map(FlightCounters::metrics).unwrap_or_default());
                 metrics.extend(memory_metrics(&memory, &permits));
                 metrics.extend(cpu_metrics());
                 metrics
@@ -208,8 +225,9 @@ impl Server {
     /// Drains and stops: the listeners take no more connections, what was ordered is acked, the node leaves.
     pub async fn drain(self) -> NodeEnd {
         let Server { node, metadata, drain_timeout, listeners, .. } = self;
-        listeners.stop().await;
-        let end = node.drain(drain_timeout).await;
+        let until = Instant::now() + drain_timeout;
+        listeners.stop(HTTP_PATIENCE.min(part_of_listeners(drain_timeout))).await;
+        let end = node.drain(until.saturating_duration_since(Instant::now())).await;
         metadata.stop().await;
         end
     }
@@ -233,13 +251,39 @@ impl Listeners {
             request_permits: permits.requests.clone(),
             large_request_permits: permits.large_requests.clone(),
             answer_permits: permits.answers.clone(),
-            drain_timeout: settings.args.drain_timeout,
+            drain_timeout: part_of_listeners(settings.args.drain_timeout),
         };
         let server =
             KafkaServer::new(listener, config, node.source(), node.admin(), node.groups(), service.clone());
         let counters = server.counters();
         let stopped = self.stop_signal();
         self.tasks.push(tokio::spawn(server.run(stopped)));
+        Some(counters)
+    }
+
+    fn serve_flight(
+        &mut self,
+        listener: Option<TcpListener>,
+        node: &Node,
+        settings: &Settings,
+        permits: &Permits,
+        service: &Service,
+    ) -> Option<FlightCounters> {
+        let config = FlightConfig {
+            limits: settings.limits.clone(),
+            kafka_database: settings.kafka_database.clone(),
+            request_permits: permits.flight_requests.clone(),
+            answer_permits: permits.flight_answers.clone(),
+            drain_timeout: part_of_listeners(settings.args.drain_timeout),
+        };
+        let server = FlightServer::new(listener?, config, node.source(), node.admin(), service.clone());
+        let counters = server.counters();
+        let stopped = self.stop_signal();
+        self.tasks.push(tokio::spawn(async move {
+            if let Err(error) = server.run(stopped).await {
+                tracing::error!(%error, "the flight listener ended");
+            }
+        }));
         Some(counters)
     }
 
@@ -254,12 +298,9 @@ impl Listeners {
         let mut hosts = settings.args.http_hosts.clone();
         hosts.extend(ready.http.map(|address| address.ip().to_string()));
         let stopped = self.stop_signal();
-        let served = HttpServer::new(listener).run(Arc::clone(node), AllowedHosts::new(hosts), stopped);
-        self.http = Some(tokio::spawn(async move {
-            if let Err(error) = served.await {
-                tracing::error!(%error, "the http listener ended");
-            }
-        }));
+        let config = HttpConfig::beside(settings.limits.connections_max);
+        let server = HttpServer::new(listener, config);
+        self.http = Some(tokio::spawn(server.run(Arc::clone(node), AllowedHosts::new(hosts), stopped)));
     }
 
     /// Completes when the listeners stop.
@@ -270,8 +311,9 @@ impl Listeners {
         stopped.map(|_| ())
     }
 
-    /// Stops all, and waits for their connections.
-    async fn stop(self) {
+    /// Stops all, and waits for their connections; for those of HTTP so long at most.
+    async fn stop(self, http_patience: Duration) {
+        let cut = Instant::now() + http_patience;
         drop(self.stops);
         for task in self.tasks {
             if let Err(error) = task.await {
@@ -279,7 +321,7 @@ impl Listeners {
             }
         }
         let Some(mut http) = self.http else { return };
-        if tokio::time::timeout(HTTP_PATIENCE, &mut http).await.is_err() {
+        if tokio::time::timeout_at(cut, &mut http).await.is_err() {
             http.abort();
         }
     }
@@ -375,8 +417,11 @@ fn node_config(
     ready: &Ready,
     progress: Progress,
 ) -> NodeConfig {
-    let listeners =
-        [told("kafka", ready.kafka, settings.args.kafka_advertise.as_ref()), told("http", ready.http, None)];
+    let listeners = [
+        told("kafka", ready.kafka, settings.args.kafka_advertise.as_ref()),
+        told("flight", ready.flight, settings.args.flight_advertise.as_ref()),
+        told("http", ready.http, None),
+    ];
     NodeConfig {
         cluster: settings.cluster.clone(),
         node: settings.node,

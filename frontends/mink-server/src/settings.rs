@@ -2,6 +2,8 @@
 //!
 //! Lives on: anywhere.
 //! Invariants: a setting that cannot work is refused before anything is started, with the remedy.
+mod cores;
+
 use crate::args::{HostPort, Listen, ServeArgs};
 use crate::file::FileError;
 use crate::groups::group_limits;
@@ -10,7 +12,7 @@ use crate::origins::Origins;
 use crate::units::{Amount, Bytes};
 use mink_node::{CompactionConfig, GroupLimits};
 use mink_rt::machine::FS_ROOT;
-use mink_rt::{memory_limit, shards_by_default};
+use mink_rt::memory_limit;
 use mink_types::{ClusterName, DatabaseName, LimitError, Limits, NameError, NodeId};
 use s3stream::{ENTRY_BYTES_MAX, WalConfig};
 use std::net::SocketAddr;
@@ -52,6 +54,10 @@ pub enum SettingsError {
     Fit { flag: &'static str, asked: Amount, memory: Bytes, most: Amount, remedy: String },
     #[error("--{flag} {value} is out of range; use {accepted}")]
     Range { flag: &'static str, value: String, accepted: &'static str },
+    #[error(
+        "--shards {asked} is more than this machine can use; give at most {most}: 4 for each core, or 64"
+    )]
+    Shards { asked: usize, most: usize },
     #[error("the data directory {path:?} is not text; choose another")]
     Path { path: PathBuf },
     /// Another of these, about values that do not stand on the command line.
@@ -72,6 +78,7 @@ impl SettingsError {
             SettingsError::MemoryStorage | SettingsError::MemoryMetadata => vec!["storage", "metadata"],
             SettingsError::Metadata { .. } => vec!["metadata"],
             SettingsError::Memory { .. } => vec!["memory"],
+            SettingsError::Shards { .. } => vec!["shards"],
             SettingsError::Fit { flag, .. } => vec![flag, "memory"],
             SettingsError::Path { .. } => vec!["data-dir"],
         }
@@ -118,7 +125,12 @@ impl Settings {
             args.data_dir.to_str().ok_or_else(|| SettingsError::Path { path: args.data_dir.clone() })?;
         let storage = args.storage.clone().unwrap_or_else(|| default_storage(data_dir));
         let metadata = metadata_place(&args, &storage)?;
-        advertised(args.kafka_listen, args.kafka_advertise.as_ref())?;
+        advertised(["kafka-listen", "kafka-advertise"], args.kafka_listen, args.kafka_advertise.as_ref())?;
+        advertised(
+            ["flight-listen", "flight-advertise"],
+            args.flight_listen,
+            args.flight_advertise.as_ref(),
+        )?;
         let memory_bytes = match args.memory {
             Some(bytes) => bytes.0,
             None => (memory_limit(Path::new(FS_ROOT)).unwrap_or(MEMORY_UNKNOWN) / 2).max(MEMORY_MIN),
@@ -129,6 +141,10 @@ impl Settings {
         if args.lease_ttl < Duration::from_millis(300) || args.lease_ttl > Duration::from_mins(10) {
             let (flag, accepted) = ("lease-ttl", "300ms to 600s");
             return Err(SettingsError::Range { flag, value: format!("{:?}", args.lease_ttl), accepted });
+        }
+        if args.drain_timeout.is_zero() {
+            let (flag, accepted) = ("drain-timeout", "more than 0s; a second signal exits at once");
+            return Err(SettingsError::Range { flag, value: "0s".into(), accepted });
         }
         if args.kafka_default_partitions == 0 || args.kafka_default_partitions > limits.buckets_per_table_max
         {
@@ -148,7 +164,7 @@ impl Settings {
             metadata,
             kafka_database: kafka_database(&args.kafka_database)
                 .map_err(|source| SettingsError::Name { flag: "kafka-database", source })?,
-            shards: args.shards.unwrap_or_else(shards_by_default),
+            shards: cores::shards(args.shards)?,
             groups: group_limits(&args, &memory)?,
             limits,
             memory,
@@ -234,11 +250,14 @@ pub(crate) fn without_password(url: &str) -> String {
 }
 
 /// Nobody can connect to `0.0.0.0`, so a listener on it must say what to tell clients.
-fn advertised(listen: Listen, advertise: Option<&HostPort>) -> Result<(), SettingsError> {
-    let flag = "kafka-listen";
+fn advertised(
+    [flag, advertise]: [&'static str; 2],
+    listen: Listen,
+    told: Option<&HostPort>,
+) -> Result<(), SettingsError> {
     match listen {
-        Listen::At(address) if address.ip().is_unspecified() && advertise.is_none() => {
-            Err(SettingsError::Unspecified { flag, address, advertise: "kafka-advertise" })
+        Listen::At(address) if address.ip().is_unspecified() && told.is_none() => {
+            Err(SettingsError::Unspecified { flag, address, advertise })
         }
         _ => Ok(()),
     }
@@ -288,8 +307,9 @@ fn limits(args: &ServeArgs, memory: &Memory) -> Result<Limits, SettingsError> {
         size("batch-bytes-max", given.batch_bytes_max)?,
         size("fetch-bytes-max", given.fetch_bytes_max)?,
         size("inflated-bytes-max", given.inflated_bytes_max)?,
+        size("flight-message-bytes-max", given.flight_message_bytes_max)?,
     );
-    let (frame, batch, fetch, inflated) = asked;
+    let (frame, batch, fetch, inflated, message) = asked;
     if batch.is_some_and(|bytes| usize::try_from(bytes).is_ok_and(|bytes| bytes > ENTRY_BYTES_MAX)) {
         let (flag, accepted) =
             ("batch-bytes-max", "at most 40MiB: a batch and its neighbours must fit one PUT");
@@ -321,6 +341,12 @@ fn limits(args: &ServeArgs, memory: &Memory) -> Result<Limits, SettingsError> {
         inflated_bytes_max: most("inflated-bytes-max", inflated, defaults.inflated_bytes_max, |memory| {
             memory.inflating
         })?,
+        flight_message_bytes_max: most(
+            "flight-message-bytes-max",
+            message,
+            defaults.flight_message_bytes_max,
+            Memory::flight_message_bytes_max,
+        )?,
         buckets_per_table_max: given
             .buckets_per_table_max
             .unwrap_or(defaults.buckets_per_table_max.min(buckets_max)),
@@ -413,6 +439,7 @@ mod tests {
             &["--memory", "256MiB", "--batch-bytes-max", "32MiB"],
             &["--memory", "256MiB", "--buckets-max", "100000"],
             &["--lease-ttl", "1ms"],
+            &["--drain-timeout", "0s"],
             &["--kafka-default-partitions", "0"],
             &["--frame-bytes-max", "1KiB"],
             &["--batch-bytes-max", "41MiB"],

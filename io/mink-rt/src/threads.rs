@@ -69,8 +69,18 @@ pub(crate) fn start<E: Executor>(config: CoresConfig, main: &CoreMain) -> Result
 }
 
 pub(crate) fn refused(what: &str, source: io::Error) -> Error {
-    Error::new(ErrorKind::Machine, what, "raise the limit of threads, or start fewer shards")
-        .with_source(source)
+    // An executor on io_uring takes a ring and an event: where files run out, threads are not what is lacking.
+    let remedy = if lacks_files(&source) {
+        "raise the limit of open files (ulimit -n), or start fewer shards"
+    } else {
+        "raise the limit of threads (ulimit -u), or start fewer shards"
+    };
+    Error::new(ErrorKind::Machine, what, remedy).with_source(source)
+}
+
+fn lacks_files(error: &io::Error) -> bool {
+    let errno = error.raw_os_error().map(rustix::io::Errno::from_raw_os_error);
+    matches!(errno, Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE))
 }
 
 /// All that a core's thread starts from.

@@ -4,12 +4,14 @@
 use crate::{DeleteRecordsError, DeleteUpTo, Metric, NodeStatus};
 use async_trait::async_trait;
 use mink_metadata::{ConfigScope, State};
+use mink_types::schema::{Literal, Schema, SchemaId};
 use mink_types::{
-    BucketId, ClusterName, DatabaseName, Incarnation, NodeId, Offset, ProducerId, TableId, TableOptions,
-    TablePath,
+    BucketId, ClusterName, DatabaseName, Incarnation, NodeId, Offset, PartitionId, ProducerId, TableId,
+    TableOptions, TablePath,
 };
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Who this node is.
@@ -63,17 +65,35 @@ pub trait Admin: Send + Sync + Debug {
     /// The nodes that live, by node id.
     fn brokers(&self) -> Vec<Broker>;
 
-    /// Creates a table; its database must exist.
-    async fn create_table(&self, path: TablePath, options: TableOptions) -> Result<TableId, AdminError>;
+    /// Creates a table; its database must exist. One whose format has columns needs a schema, any other has none.
+    async fn create_table(
+        &self,
+        path: TablePath,
+        options: TableOptions,
+        schema: Option<Arc<Schema>>,
+    ) -> Result<TableId, AdminError>;
 
-    /// Changes the options of a table, the number of its buckets among them, which only grows. `seen` are the options that the change
-    /// was made from: a table that has others by now is left alone, with [`AdminError::Conflict`].
+    /// Changes the options of a table, the number of its buckets among them, which only grows, and its schema, if one is given, beside
+    /// the one that it was made from. `seen` are the options that the change was made from: a table that has other options or another
+    /// schema by now is left alone, with [`AdminError::Conflict`].
     async fn alter_table(
         &self,
         table: TableId,
         seen: TableOptions,
         options: TableOptions,
+        schema: Option<(SchemaId, Arc<Schema>)>,
     ) -> Result<(), AdminError>;
+
+    /// Gives a partitioned table the partition of these values, one for each column that it is partitioned by, in their order, unless
+    /// there is one; tells which it is, and whether it is new.
+    async fn create_partition(
+        &self,
+        table: TableId,
+        values: Vec<Literal>,
+    ) -> Result<(PartitionId, bool), AdminError>;
+
+    /// Drops a partition and all its rows.
+    async fn drop_partition(&self, table: TableId, partition: PartitionId) -> Result<(), AdminError>;
 
     /// Gives a scope all broker configurations that it has then. `seen` are those that the change was made from: a scope that has
     /// others by now is left alone, with [`AdminError::Conflict`]. Names and values are bounded (`mink_metadata::BROKER_CONFIGS_MAX`

@@ -10,12 +10,14 @@ use async_trait::async_trait;
 use mink_api::{Admin, AdminError, Broker, DeleteRecordsError, DeleteUpTo, Metric, NodeIdentity, NodeStatus};
 use mink_metadata::{
     Answer, BrokerConfigChange, Command, CommandResult, ConfigScope, FEATURE_LEVEL_ALTER_TABLE,
-    FEATURE_LEVEL_CONFIGS, NewTable, Refusal, RefusalKind, State, TableChange,
+    FEATURE_LEVEL_CONFIGS, FEATURE_LEVEL_SCHEMAS, NewPartition, NewTable, Refusal, RefusalKind, State,
+    TableChange,
 };
 use mink_sql::MetadataError;
+use mink_types::schema::{Literal, Schema, SchemaId};
 use mink_types::{
-    BucketId, CleanupPolicy, DatabaseName, KeptConfigs, Offset, ProducerId, TableId, TableOptions, TablePath,
-    TimestampType,
+    BucketId, CleanupPolicy, DatabaseName, KeptConfigs, Offset, PartitionId, ProducerId, TableId,
+    TableOptions, TablePath, TimestampType,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -86,6 +88,15 @@ impl NodeAdmin {
         Err(AdminError::Conflict { why })
     }
 
+    /// Columns and partitions are not written where an older program of the cluster would not read them.
+    fn check_columns(&self) -> Result<(), AdminError> {
+        if self.context.state().feature_level() >= FEATURE_LEVEL_SCHEMAS {
+            return Ok(());
+        }
+        let why = "a node of the cluster is too old for tables with columns; update it".into();
+        Err(AdminError::Conflict { why })
+    }
+
     fn refuse_internal(&self, table: TableId) -> Result<(), AdminError> {
         let state = self.context.state();
         let is_internal = state.table(table).is_some_and(|table| table.path.database.is_internal());
@@ -108,7 +119,12 @@ impl Admin for NodeAdmin {
         self.context.brokers()
     }
 
-    async fn create_table(&self, path: TablePath, options: TableOptions) -> Result<TableId, AdminError> {
+    async fn create_table(
+        &self,
+        path: TablePath,
+        options: TableOptions,
+        schema: Option<Arc<Schema>>,
+    ) -> Result<TableId, AdminError> {
         let what = format!("table {path}");
         let config = &self.context.config;
         // A topic that goes by an internal table's name would keep that from being made.
@@ -119,10 +135,14 @@ impl Admin for NodeAdmin {
         }
         let options = self.keepable(options);
         self.check_level_of(&options)?;
+        if schema.is_some() {
+            self.check_columns()?;
+        }
         let table = NewTable {
             path,
             uuid: self.context.draw_uuid(),
             options,
+            schema,
             kafka_database: config.kafka_database.clone(),
             buckets_max: config.limits.buckets_max,
         };
@@ -143,10 +163,11 @@ impl Admin for NodeAdmin {
         table: TableId,
         seen: TableOptions,
         options: TableOptions,
+        schema: Option<(SchemaId, Arc<Schema>)>,
     ) -> Result<(), AdminError> {
         self.refuse_internal(table)?;
         let options = self.keepable(options);
-        if options == seen {
+        if options == seen && schema.is_none() {
             return Ok(());
         }
         if self.context.state().feature_level() < FEATURE_LEVEL_ALTER_TABLE {
@@ -154,15 +175,44 @@ impl Admin for NodeAdmin {
             return Err(AdminError::Conflict { why });
         }
         self.check_level_of(&options)?;
+        if schema.is_some() {
+            self.check_columns()?;
+        }
         let buckets_max = self.context.config.limits.buckets_max;
         let (what, compacts) =
             (format!("table {table}"), !seen.cleanup.compacts() && options.cleanup.compacts());
-        let change = TableChange { id: table, seen, options, buckets_max };
+        let change = TableChange { id: table, seen, options, schema, buckets_max };
         self.submit(Command::AlterTable(change), &what).await?;
         if compacts {
             warn_of_compaction(&what);
         }
         Ok(())
+    }
+
+    async fn create_partition(
+        &self,
+        table: TableId,
+        values: Vec<Literal>,
+    ) -> Result<(PartitionId, bool), AdminError> {
+        self.refuse_internal(table)?;
+        self.check_columns()?;
+        if self.context.is_draining() {
+            return Err(AdminError::Stopping);
+        }
+        let partition = NewPartition { table, values, buckets_max: self.context.config.limits.buckets_max };
+        let command = Command::CreatePartition(partition);
+        let made = self.context.metadata.submit(command).await.map_err(|error| failed(&error))?;
+        match (made.partition(), &made) {
+            (Some(id), _) => Ok((id, matches!(made, CommandResult::Done(_)))),
+            (None, CommandResult::Refused(refusal)) => Err(refused(refusal, &format!("table {table}"))),
+            (None, other) => Err(AdminError::Invalid { why: format!("unexpected answer {other:?}") }),
+        }
+    }
+
+    async fn drop_partition(&self, table: TableId, partition: PartitionId) -> Result<(), AdminError> {
+        self.refuse_internal(table)?;
+        let what = format!("partition {partition} of table {table}");
+        self.submit(Command::DropPartition { table, partition }, &what).await.map(drop)
     }
 
     async fn alter_broker_configs(

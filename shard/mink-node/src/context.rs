@@ -9,6 +9,7 @@ use crate::lease::{Lease, LeaseTimes};
 use crate::opened::Opened;
 use crate::retention::RetentionCounters;
 use crate::running::Running;
+use crate::stall::Stall;
 use crate::takeover::Taker;
 use futures::channel::mpsc;
 use mink_api::Broker;
@@ -42,6 +43,8 @@ pub(crate) struct Context {
     pub(crate) shards: Vec<ShardHandle>,
     pub(crate) lease: Lease,
     pub(crate) opened: Opened,
+    /// Whether writes become durable.
+    pub(crate) stall: Stall,
     /// Plans that are being carried out: reads, recoveries, compactions.
     pub(crate) running: Running,
     /// None if compaction is off.

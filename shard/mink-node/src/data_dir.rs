@@ -4,6 +4,8 @@
 //! Owns: `<data-dir>/lock`, `<data-dir>/lives` and `<data-dir>/cluster`.
 //! Invariants: I3, I13: whoever holds the lock knows that every life noted under this very lock file has ended, so it need not wait
 //! for their leases. A copied directory has another lock file (another inode), and proves nothing. A directory is one cluster's.
+use crate::context::Context;
+use crate::error::NodeEnd;
 use mink_rt::Service;
 use mink_types::ClusterName;
 use rustix::fs::{FlockOperation, flock};
@@ -11,6 +13,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Most lives kept: only those that crashed before their successor had taken them over.
@@ -53,6 +56,8 @@ pub enum DataDirError {
 pub struct DataDir {
     path: PathBuf,
     lock: File,
+    /// Whether the file system counts the names of the lock file.
+    has_names: bool,
     known_dead: Vec<u64>,
 }
 
@@ -75,7 +80,8 @@ impl DataDir {
             }
             Err(error) => return Err(io_error(error.into())),
         }
-        let mut dir = DataDir { path: path.to_owned(), lock, known_dead: Vec::new() };
+        let has_names = lock.metadata().map_err(io_error)?.nlink() > 0;
+        let mut dir = DataDir { path: path.to_owned(), lock, has_names, known_dead: Vec::new() };
         dir.known_dead = dir.read_lives().map_err(io_error)?;
         Ok(dir)
     }
@@ -142,6 +148,12 @@ impl DataDir {
         Ok(name.and_then(|name| ClusterName::new(name).ok()))
     }
 
+    /// Whether the lock file has been removed: who makes the directory anew gets a lock of his own then, and ours keeps nobody out.
+    /// A directory that was moved is still ours, and so is a lock file of which its file system does not say how many names it has.
+    fn is_removed(&self) -> bool {
+        self.has_names && self.lock.metadata().is_ok_and(|metadata| metadata.nlink() == 0)
+    }
+
     /// Tags of the lives that are known to have ended.
     pub(crate) fn known_dead(&self) -> &[u64] {
         &self.known_dead
@@ -202,6 +214,19 @@ impl DataDir {
         fs::rename(&temporary, path)?;
         File::open(&self.path)?.sync_all()
     }
+}
+
+/// Ends the node when its directory is removed while it runs: looks as often as it renews its lease.
+pub(crate) async fn watch(context: Arc<Context>, dir: Arc<DataDir>) {
+    while !dir.is_removed() {
+        context.service.sleep(context.lease_times().renew_every()).await;
+    }
+    context.lease.end();
+    let what = format!(
+        "the data directory {} was removed while the node ran: its lock keeps no other process out any more; put it back, or start anew with another --data-dir (without its working copies a node starts as after a crash; what lay in it alone is lost)",
+        dir.path.display()
+    );
+    context.end(NodeEnd::Failed { what });
 }
 
 /// The text of a small file; none if it is not there, larger than `bytes_max`, or no text.
@@ -331,6 +356,21 @@ mod tests {
         // Two that shared it by mistake: whoever starts first keeps it.
         identity("other");
         open.check_cluster(&name("other")).expect("there, too");
+    }
+
+    #[test]
+    fn i3_a_directory_that_is_removed_is_noticed_and_one_that_is_moved_is_not() {
+        let root = tempfile::tempdir().expect("a directory");
+        let [here, there] = ["here", "there"].map(|name| root.path().join(name));
+        let open = DataDir::open(&here).expect("free");
+        open.begin_life(7).expect("written");
+        assert!(!open.is_removed());
+        fs::rename(&here, &there).expect("moved");
+        assert!(!open.is_removed());
+        fs::remove_dir_all(&there).expect("removed");
+        assert!(open.is_removed());
+        let anew = DataDir::open(&there).expect("nobody's lock");
+        assert!(open.is_removed() && !anew.is_removed());
     }
 
     #[test]

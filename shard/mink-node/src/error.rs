@@ -36,7 +36,7 @@ pub enum StartError {
     Fenced,
     #[error("wal: {0}")]
     Wal(String),
-    #[error("cores: {0}; give fewer --shards, or let the process have more threads")]
+    #[error("cores: {0}")]
     Cores(String),
 }
 

@@ -27,6 +27,7 @@ mod renew;
 mod retention;
 mod running;
 mod source;
+mod stall;
 mod status;
 mod suspect;
 mod takeover;

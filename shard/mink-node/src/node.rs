@@ -18,8 +18,9 @@ use crate::producer_ids::ProducerIds;
 use crate::retention::RetentionCounters;
 use crate::running::{Running, TrackedReads};
 use crate::source::NodeSource;
+use crate::stall::Stall;
 use crate::takeover::Taken;
-use crate::{compaction, follow, garbage, renew, retention, suspect};
+use crate::{compaction, data_dir, follow, garbage, renew, retention, stall, suspect};
 use futures::FutureExt;
 use futures::StreamExt;
 use futures::channel::mpsc;
@@ -45,7 +46,7 @@ pub struct Node {
     ended: mpsc::Receiver<NodeEnd>,
     cores: Cores,
     tasks: Vec<Task>,
-    _dir: DataDir,
+    _dir: Arc<DataDir>,
 }
 
 impl Node {
@@ -106,6 +107,7 @@ impl Node {
             shards,
             lease,
             opened: Opened::default(),
+            stall: Stall::default(),
             running,
             compactor,
             retention: RetentionCounters::default(),
@@ -127,6 +129,9 @@ impl Node {
         tasks.push(service.spawn("follow-log", follow::follow(Arc::clone(&context))));
         tasks.push(service.spawn("suspect", suspect::watch(Arc::clone(&context))));
         tasks.push(service.spawn("garbage", garbage::collect(Arc::clone(&context))));
+        tasks.push(service.spawn("stall", stall::watch(Arc::clone(&context))));
+        let dir = Arc::new(dir);
+        tasks.push(service.spawn("data-dir", data_dir::watch(Arc::clone(&context), Arc::clone(&dir))));
         context.raise_feature_level(&context.state()).await;
         tasks.push(service.spawn("compaction", compaction::compact(Arc::clone(&context))));
         tasks.push(service.spawn("groups", Actor::run(Arc::clone(&context), ages, asks)));

@@ -2,6 +2,7 @@
 //!
 //! Lives on: the service runtime; counters of the shards are collected by message.
 use crate::context::Context;
+use crate::stall::REMEDY;
 use futures::future::join_all;
 use mink_api::{BucketStatus, Metric, MetricValue, NodeStatus};
 use mink_object::{ObjectStore, Op, StoreHealth};
@@ -36,6 +37,12 @@ impl Context {
                     not_ready.push(format!("store {store} failed to sync {since:?} ago ({reason}): check the disk, then restart the node"));
                 }
             }
+        }
+        if let Some(lasts) = self.stall.lasts(self.service.now()) {
+            let store = self.config.stores.wal.address();
+            not_ready.push(format!(
+                "no write has become durable for {lasts:.0?}: the store {store} takes none; {REMEDY}"
+            ));
         }
         let lease = self.lease.holds(self.service.now());
         if !lease {

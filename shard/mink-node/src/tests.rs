@@ -26,6 +26,7 @@ mod groups;
 mod limits;
 mod month;
 mod suspect;
+mod unready;
 
 pub(crate) const TTL: Duration = Duration::from_secs(3);
 pub(crate) const GRACE: Duration = Duration::from_mins(1);
@@ -218,7 +219,7 @@ impl Machine {
 
     pub(crate) async fn create_with(&self, name: &str, options: TableOptions) -> TableId {
         let path = TablePath::parse(&format!("kafka.{name}")).expect("valid");
-        self.node.admin().create_table(path, options).await.expect("created")
+        self.node.admin().create_table(path, options, None).await.expect("created")
     }
 
     /// Appends a batch; its first offset once it is durable.

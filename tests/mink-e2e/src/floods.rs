@@ -7,6 +7,9 @@ mod attacks;
 mod bomb;
 mod watch;
 
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
 use bytes::Bytes;
 use mink_kafka_wire::messages::list_offsets::{ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic};
 use mink_kafka_wire::messages::metadata::MetadataRequest;
@@ -16,7 +19,7 @@ use tokio::task::JoinSet;
 
 use crate::setup::{self, Folder};
 use crate::wire::{SOON, Wire, batch};
-use attacks::{ask_and_read, come_and_go, drip, hold, large_fetch};
+use attacks::{ask_and_read, come_and_go, come_anew, drip, hold, hold_narrow, large_fetch};
 use watch::{FIXED_MIB, Flooded, MEMORY_MIB, TOPIC, start};
 
 /// What is there to be fetched.
@@ -87,6 +90,36 @@ async fn i20_many_large_fetches_stay_within_the_memory_taken_or_not() {
     flooded.flood("fetches that nobody takes", many(), not_taken).await;
     let taken = |kafka, _, flooding| ask_and_read(kafka, fetch.clone(), flooding);
     flooded.flood("fetches that are taken", many(), taken).await;
+    flooded.node.stop(SOON).await.unwrap();
+}
+
+/// Fetches in a row are small, and but for the last their answers are with the system: what others ask for must wait for none of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn i20_fetches_in_a_row_that_nobody_takes_keep_no_new_client_waiting() {
+    /// Four requests of a new client.
+    const NEW_WITHIN: Duration = Duration::from_secs(2);
+    let folder = Folder::new();
+    let mut flooded = start(&folder).await;
+    let large = batch((0..256).map(|n| format!("{n:08}").repeat(510)), None);
+    for _ in 0..BACKLOG_BATCHES {
+        flooded.good.produce(TOPIC, 0, &large).await;
+    }
+    let four = Bytes::from(large_fetch(TOPIC).repeat(4));
+    let slowest = Arc::new(Mutex::new(Duration::ZERO));
+    let attack = |kafka, n, flooding| {
+        let (four, slowest) = (four.clone(), Arc::clone(&slowest));
+        async move {
+            if n > 0 {
+                return hold_narrow(kafka, four, flooding).await;
+            }
+            let took = come_anew(kafka, TOPIC, flooding).await;
+            *slowest.lock().unwrap() = took;
+        }
+    };
+    flooded.flood("fetches in a row", many(), attack).await;
+    let slowest = *slowest.lock().unwrap();
+    println!("new clients: slowest {slowest:.1?}");
+    assert!(slowest > Duration::ZERO && slowest <= NEW_WITHIN, "{slowest:?}");
     flooded.node.stop(SOON).await.unwrap();
 }
 

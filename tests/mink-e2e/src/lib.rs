@@ -28,6 +28,8 @@ mod durable_order;
 #[cfg(test)]
 mod fast_start;
 #[cfg(test)]
+mod flight;
+#[cfg(test)]
 mod floods;
 #[cfg(test)]
 mod full_disk;
@@ -37,6 +39,8 @@ mod garbage;
 mod golden;
 #[cfg(test)]
 mod groups;
+#[cfg(test)]
+mod http_flood;
 #[cfg(test)]
 mod idle;
 #[cfg(test)]
@@ -79,6 +83,8 @@ mod snapshots;
 mod store_damage;
 #[cfg(test)]
 mod store_faults;
+#[cfg(test)]
+mod store_gone;
 #[cfg(test)]
 mod store_lies;
 #[cfg(test)]

@@ -25,7 +25,7 @@ async fn i_20_a_store_that_is_away_stops_sockets_not_records() {
     let folder = Folder::new();
     let (config, proxy) = setup::node_on_bad_s3(&folder, store, "memory").await;
     let config = config.flag("--memory", &format!("{MEMORY_MIB}MiB"));
-    let config = config.allow_line("not yet created, trying again");
+    let config = config.allow_line("not yet created, trying again").allow_line("the store takes no writes");
     let mut node = config.start().await.unwrap();
     let mut wire = Wire::connect(node.kafka()).await;
     wire.create_topic(TOPIC, 4).await;

@@ -17,7 +17,8 @@ async fn i_7_writes_wait_for_a_store_that_does_not_answer() {
     let Some(store) = skip::available("seaweedfs", SeaweedFs::shared().await) else { return };
     let folder = Folder::new();
     let (config, proxy) = setup::node_on_bad_s3(&folder, store, "outage").await;
-    let mut node = config.allow_line("not yet created, trying again").start().await.unwrap();
+    let config = config.allow_line("not yet created, trying again").allow_line("the store takes no writes");
+    let mut node = config.start().await.unwrap();
     let mut wire = Wire::connect(node.kafka()).await;
     wire.create_topic(TOPIC, 1).await;
     wire.produce(TOPIC, 0, &batch(values("before", 0..5), None)).await;

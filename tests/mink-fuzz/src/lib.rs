@@ -5,8 +5,10 @@
 //! Invariants: I19, K-28: see `targets`.
 
 mod allocator;
+mod json_rows;
 mod seeds;
 mod settings;
+mod statement;
 mod targets;
 
 pub use allocator::Capped;

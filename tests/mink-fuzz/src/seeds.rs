@@ -8,14 +8,18 @@ use mink_kafka_wire::messages::metadata::{MetadataRequest, MetadataRequestTopic}
 use mink_kafka_wire::messages::produce::{PartitionProduceData, ProduceRequest, TopicProduceData};
 use mink_kafka_wire::{OFFERED, Records, Request, encode_request, offer};
 use mink_log::{LoggedBatch, ProducerLimits, Stamp, fold_producers};
-use mink_metadata::{Command, Group, State};
+use mink_metadata::{Command, FEATURE_LEVEL_MAX, Group, NewPartition, NewTable, State};
+use mink_record::arrow::{ArrowBatch, EncodeOptions, encode};
 use mink_record::kafka::{BatchBuilder, Codec, HeaderRef, RecordRef};
+use mink_types::schema::{DataType, Field, FieldId, Literal, Schema, SchemaDraft};
 use mink_types::{
-    BucketIndex, ClusterUuid, CommitTime, DatabaseName, Incarnation, Offset, ProducerEpoch, ProducerId,
-    RequestId, Sequence, SessionId, TableId, WalNumber, Witness,
+    ArrowCompression, BucketIndex, ClusterUuid, CommitTime, DatabaseName, Incarnation, LogFormat, Offset,
+    PartitionId, ProducerEpoch, ProducerId, RequestId, Sequence, SessionId, TableId, TableOptions, TablePath,
+    TableUuid, WalNumber, Witness,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Largest seed that is taken from a file.
 const SEED_BYTES_MAX: usize = 64 << 10;
@@ -24,18 +28,68 @@ const SEED_BYTES_MAX: usize = 64 << 10;
 pub fn seeds(target: &str) -> Vec<Vec<u8>> {
     let mut seeds = match target {
         "request" => requests(),
+        "arrow-batch" => arrow_batches(),
+        "json-rows" => crate::json_rows::seeds(),
         "object" => objects(),
         "footer" => footers(),
-        "snapshot" => vec![State::new(ClusterUuid([7; 16])).snapshot()],
+        "snapshot" => snapshots(),
         "row" => rows(),
         "producers" => vec![producers()],
         "group-records" => group_records(),
         "config" => configs(),
         "settings" => read_all(&corpus("settings")),
+        "statement" => read_all(&corpus("statements")),
         name => batches(name),
     };
     if seeds.is_empty() {
         seeds.push(Vec::new());
+    }
+    seeds
+}
+
+/// The table of the batch that pins the format, which has a column of each kind of layout.
+pub(crate) fn arrow_table() -> Schema {
+    let column = |name: &str, data_type: DataType| Field {
+        id: FieldId::NONE,
+        name: name.into(),
+        data_type,
+        nullable: true,
+        default: None,
+        comment: None,
+    };
+    let required = |name: &str, data_type: DataType| Field { nullable: false, ..column(name, data_type) };
+    let pair = DataType::Row(vec![
+        column("b", DataType::Boolean),
+        required("d", DataType::Decimal { precision: 5, scale: 2 }),
+    ]);
+    let map = DataType::Map {
+        key: Box::new(required("key", DataType::Char { length: 4 })),
+        value: Box::new(column("value", DataType::Time { precision: 3 })),
+    };
+    let columns = vec![
+        required("id", DataType::BigInt),
+        column("name", DataType::String),
+        column("list", DataType::Array(Box::new(column("element", pair)))),
+        column("map", map),
+        column("number", DataType::Double),
+    ];
+    let draft = SchemaDraft { columns, ..SchemaDraft::default() };
+    Schema::create(draft).unwrap_or_else(|error| unreachable!("a table of ours: {error}"))
+}
+
+/// That batch with each compression, whole and some rows of it.
+fn arrow_batches() -> Vec<Vec<u8>> {
+    let table = arrow_table();
+    let pinned =
+        fs::read(repository().join("core/mink-record/testdata/arrow-none.batch")).unwrap_or_default();
+    let rows = ArrowBatch::parse(&pinned.clone().into()).and_then(|batch| batch.decode(&table));
+    let rows = rows.unwrap_or_else(|error| unreachable!("a batch of ours: {error}"));
+    let mut seeds = vec![pinned];
+    for compression in [ArrowCompression::None, ArrowCompression::Lz4, ArrowCompression::Zstd] {
+        for rows in [rows.clone(), rows.slice(2, 1)] {
+            let stored = encode(&rows, &table, EncodeOptions { compression }, None);
+            seeds.extend(stored.into_iter().map(|stored| stored.to_vec()));
+        }
     }
     seeds
 }
@@ -200,7 +254,62 @@ fn rows() -> Vec<Vec<u8>> {
         // One that does not fit is left out.
         drop(group.push(RequestId { session: SessionId([1; 16]), counter }, command));
     }
-    vec![group.row(Witness::default()).payload]
+    vec![group.row(Witness::default()).payload, columns().row(Witness::default()).payload]
+}
+
+/// A log that comes to a table with columns and a partition.
+fn columns() -> Group {
+    let mut group = Group::new();
+    let database = DatabaseName::new("kafka").ok();
+    let create = database.clone().map(|name| Command::CreateDatabase { name });
+    let levels = (2..=FEATURE_LEVEL_MAX).map(|level| Command::RaiseFeatureLevel { level });
+    let mut commands: Vec<Command> = create.into_iter().chain(levels).collect();
+    // The id of what the first row's next command makes.
+    let table = TableId((1 << 16) + commands.len() as u64);
+    let path = TablePath::parse("kafka.t").ok();
+    if let (Some(path), Some(kafka_database), Ok(schema)) = (path, database, Schema::create(draft())) {
+        let options = TableOptions { format: LogFormat::Arrow, ..TableOptions::default() };
+        let (schema, uuid) = (Some(Arc::new(schema)), TableUuid([5; 16]));
+        let new = NewTable { path, uuid, options, schema, kafka_database, buckets_max: 100 };
+        commands.push(Command::CreateTable(new));
+        let values = vec![Literal::Integer(20_000)];
+        commands.push(Command::CreatePartition(NewPartition { table, values, buckets_max: 100 }));
+        commands.push(Command::DropPartition { table, partition: PartitionId(7) });
+    }
+    for (counter, command) in (1_u64..).zip(&commands) {
+        // One that does not fit is left out.
+        drop(group.push(RequestId { session: SessionId([1; 16]), counter }, command));
+    }
+    group
+}
+
+fn draft() -> SchemaDraft {
+    let field = |name: &str, data_type| Field {
+        id: FieldId::NONE,
+        name: name.into(),
+        data_type,
+        nullable: true,
+        default: None,
+        comment: None,
+    };
+    let price = field("price", DataType::Decimal { precision: 12, scale: 2 });
+    let tags = DataType::Array(Box::new(field("element", DataType::Char { length: 9 })));
+    let columns = vec![
+        field("day", DataType::Date),
+        Field { default: Some(Literal::Decimal(-5)), comment: Some("said".into()), ..price },
+        field("tags", DataType::Row(vec![field("of", tags), field("at", DataType::Time { precision: 6 })])),
+    ];
+    let partitioned_by = vec!["day".into()];
+    SchemaDraft { columns, partitioned_by, ..SchemaDraft::default() }
+}
+
+/// Of an empty log, and of one with a table.
+fn snapshots() -> Vec<Vec<u8>> {
+    let mut state = State::new(ClusterUuid([7; 16]));
+    let empty = state.snapshot();
+    // A row that is refused leaves the state as it was.
+    drop(state.apply(&columns().row(Witness::default())));
+    vec![empty, state.snapshot()]
 }
 
 fn producers() -> Vec<u8> {

@@ -3,17 +3,23 @@
 //! Lives on: anywhere (pure).
 //! Invariants: I19: whatever the bytes, a target returns. Checksums are made right first, or no mutation would get behind them.
 use crate::allocator::within;
+use crate::json_rows::{HELD_BYTES_MAX, json_rows};
+use crate::seeds::arrow_table;
 use crate::settings::settings;
+use crate::statement::statement;
 use bytes::Bytes;
 use mink_group::{CommittedOffset, GroupValue, Record, RecordKey};
 use mink_kafka_wire::{RequestHeader, decode_request};
 use mink_log::{ProducerLimits, fold_producers, snapshot_info};
 use mink_metadata::{Row, State};
+use mink_record::arrow::{ArrowBatch, EncodeOptions, Intake, IpcMessage, arrow_schema};
 use mink_record::kafka::{
     BatchHeader, Codec, ProducedLimits, batches, check_produced, first_at_or_after, keyless,
     max_timestamp_record, records, set_append_time,
 };
-use mink_types::{ClusterName, DatabaseName, Limits, LogIndex, RowHash, TableName, TableOptions};
+use mink_types::{
+    ArrowCompression, ClusterName, DatabaseName, Limits, LogIndex, RowHash, TableName, TableOptions,
+};
 use s3stream::format::{Header, TAIL_BYTES, Tail};
 use sha2::{Digest as _, Sha256};
 
@@ -69,6 +75,16 @@ pub const TARGETS: &[Target] = &[
     inflating("records-snappy", |input| codec(Codec::Snappy, input)),
     inflating("records-lz4", |input| codec(Codec::Lz4, input)),
     inflating("records-zstd", |input| codec(Codec::Zstd, input)),
+    // Decoded, conformed and written anew: the same bytes some times over, each within the cap.
+    Target {
+        name: "arrow-batch",
+        run: arrow_batch,
+        fixed: 0,
+        factor: 16,
+        constant: 12 * INFLATED_MAX + CODEC_STATE,
+    },
+    // Columns that grow by doubling, as they are read, and once more as they are read again.
+    Target { name: "json-rows", run: json_rows, fixed: 0, factor: 16, constant: 12 * HELD_BYTES_MAX },
     target("object", object, 0),
     target("footer", footer, 0),
     target("snapshot", snapshot, 0),
@@ -78,6 +94,9 @@ pub const TARGETS: &[Target] = &[
     target("config", config, 0),
     // Most of what it holds are the seventy flags themselves, built some times over.
     Target { name: "settings", run: settings, fixed: 0, factor: 16, constant: 1 << 20 },
+    // `a INT,` is a field of a schema, of which a growing list holds three for one; it is then held as a statement, as a schema and as
+    // what its text is read as again.
+    Target { name: "statement", run: statement, fixed: 0, factor: 256, constant: 64 << 10 },
 ];
 
 fn request(input: Vec<u8>) {
@@ -122,6 +141,30 @@ fn codec(codec: Codec, mut input: Vec<u8>) {
     drop(first_at_or_after(&header, bytes.clone(), 1, INFLATED_MAX));
     drop(max_timestamp_record(&header, bytes.clone(), INFLATED_MAX));
     drop(keyless(&header, bytes, INFLATED_MAX, 16));
+}
+
+/// A stored batch of Arrow, and its message as one that a client sends.
+fn arrow_batch(mut input: Vec<u8>) {
+    seal_batch(&mut input);
+    let table = arrow_table();
+    let Ok(batch) = ArrowBatch::parse(&Bytes::from(input)) else { return };
+    drop(std::hint::black_box(batch.statistics()));
+    let ids: Vec<_> = table.columns().iter().rev().map(|column| column.id).collect();
+    drop(std::hint::black_box(batch.prune(&table, &ids)));
+    let Ok(intake) = Intake::new(&table, &arrow_schema(&table)) else { return };
+    let limits = ProducedLimits { batch_bytes_max: 1 << 20, inflated_bytes_max: INFLATED_MAX };
+    let message = IpcMessage { metadata: batch.metadata(), body: batch.body() };
+    for compression in [ArrowCompression::None, ArrowCompression::Zstd] {
+        let Ok(stored) = intake.accept(message, limits, EncodeOptions { compression }, None) else {
+            continue;
+        };
+        // What is acked must be read by everyone.
+        let stored = ArrowBatch::parse(&stored).unwrap_or_else(|error| panic!("accepted, but {error}"));
+        let rows = stored.decode(&table).unwrap_or_else(|error| panic!("accepted, but {error}"));
+        assert_eq!(rows.num_rows(), stored.rows());
+        assert!(stored.verify_checksum().is_ok() && stored.statistics().is_ok());
+        assert!(stored.prune(&table, &ids).is_ok());
+    }
 }
 
 /// Makes length and checksum right.

@@ -58,6 +58,7 @@ impl Engine {
             path: TablePath::parse("kafka.t").expect("a path"),
             uuid: TableUuid([2; 16]),
             options: TableOptions { buckets: buckets as u32, ..TableOptions::default() },
+            schema: None,
             kafka_database: kafka,
             buckets_max: 100,
         };

@@ -38,7 +38,7 @@ impl NodeConfig {
             name: format!("mink-{file_name}"),
             program: None,
             data_dir,
-            flags: ["--kafka-listen", "--http-listen"]
+            flags: ["--kafka-listen", "--flight-listen", "--http-listen"]
                 .map(|flag| (flag.to_owned(), "127.0.0.1:0".to_owned()))
                 .to_vec(),
             env: Vec::new(),
@@ -169,7 +169,9 @@ impl NodeConfig {
     pub async fn start_on_fixed_ports(self) -> Result<Node> {
         let ports = PortBlock::reserve()?;
         let listen = |at| format!("127.0.0.1:{}", ports.port(at));
-        let config = self.flag("--kafka-listen", &listen(0)).flag("--http-listen", &listen(1));
+        let config = [("--kafka-listen", 0), ("--http-listen", 1), ("--flight-listen", 2)]
+            .into_iter()
+            .fold(self, |config, (flag, at)| config.flag(flag, &listen(at)));
         Node::start(config, Some(ports)).await
     }
 }
@@ -207,6 +209,14 @@ impl Node {
     /// If the test switched this listener off.
     pub fn kafka(&self) -> &str {
         self.ready.kafka.as_deref().expect("the test switched the Kafka listener off")
+    }
+
+    /// `host:port` for Flight clients.
+    ///
+    /// # Panics
+    /// If the test switched this listener off.
+    pub fn flight(&self) -> &str {
+        self.ready.flight.as_deref().expect("the test switched the Flight listener off")
     }
 
     /// `host:port` of the HTTP side.

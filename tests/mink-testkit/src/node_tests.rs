@@ -15,6 +15,7 @@ shift
 while [ $# -gt 0 ]; do
   case $1 in
     --kafka-listen) kafka=$2 ;;
+    --flight-listen) flight=$2 ;;
     --http-listen) http=$2 ;;
   esac
   shift 2
@@ -22,7 +23,7 @@ done
 [ "$MINK_FAILPOINTS" = refuse ] && { echo "refused by a fail point" >&2; exit 1; }
 [ -n "$MINK_FAILPOINTS" ] && echo "t WARN mink: fail point $MINK_FAILPOINTS" >&2
 trap 'echo drained >&2; exit 0' TERM
-echo "mink ready kafka=$(echo "$kafka" | sed 's/:0$/:1/') flight=none http=$(echo "$http" | sed 's/:0$/:2/') runtime=epoll shards=1" >&2
+echo "mink ready kafka=$(echo "$kafka" | sed 's/:0$/:1/') flight=$(echo "$flight" | sed 's/:0$/:3/') http=$(echo "$http" | sed 's/:0$/:2/') runtime=epoll shards=1" >&2
 while :; do sleep 0.01; done
 "#;
 

@@ -75,6 +75,7 @@ impl Sim {
             path: TablePath::parse(&format!("kafka.t{}", self.state.witness().index.0)).expect("valid"),
             uuid,
             options: TableOptions { buckets, log_ttl_ms: ttl_ms, ..TableOptions::default() },
+            schema: None,
             kafka_database: kafka(),
             buckets_max: 100_000,
         };

@@ -4,14 +4,17 @@
 //! Invariants: I11 (the outcome is a function of the rows alone), I12 (sessions), I13 (the chain of hashes). A row is applied
 //! as a whole or not at all.
 //!
-//! Ids: a database or table gets `row index x 2^16 + place in the row`, so several of one row differ and none comes twice.
+//! Ids: a database, table or partition gets `row index x 2^16 + place in the row`, so several of one row differ and none comes twice.
 mod brokers;
+mod columns;
 mod commit;
 mod nodes;
 mod open;
 mod retain;
 mod rewrite;
 mod tables;
+
+pub(crate) use columns::are_values;
 
 use std::collections::BTreeMap;
 
@@ -21,7 +24,7 @@ use crate::row::{decode, row_hash};
 use crate::state::{SESSIONS_MAX, Session};
 use crate::{Answer, ApplyError, Command, CommandResult, Refusal, Row, State};
 
-/// Low bits of a database's or table's id: the place of its command in the row.
+/// Low bits of a database's, table's or partition's id: the place of its command in the row.
 pub(crate) const PLACE_BITS: u32 = 16;
 
 /// Longest text of a command (address, version, detail), in bytes.
@@ -143,6 +146,8 @@ impl State {
             Command::DropDatabase { name } => self.drop_database(name),
             Command::CreateTable(table) => self.create_table(at, table),
             Command::AlterTable(change) => self.alter_table(change),
+            Command::CreatePartition(partition) => self.create_partition(at, partition),
+            Command::DropPartition { table, partition } => self.drop_partition(at, *table, *partition),
             Command::AlterBrokerConfigs(change) => self.alter_broker_configs(change),
             Command::DropTable { id } => self.drop_table(at, *id),
             Command::Commit { by, source, objects, trim } => self.commit(at, *by, *source, objects, *trim),

@@ -1,26 +1,35 @@
-//! Databases and tables: create, change and drop, with the rules of names.
+//! Databases and tables: create, change and drop, with the rules of names. What only tables with columns have: see `columns`.
 //!
 //! Lives on: anywhere (pure).
 //! Invariants: K-26 (a dropped id stays dropped), I14 (a dropped table's objects are doomed unless another range needs them).
 use std::sync::Arc;
 
 use mink_types::{
-    BucketEpoch, BucketId, CleanupPolicy, DatabaseId, DatabaseName, Incarnation, LogIndex, ObjectId, Offset,
-    TableId, TableName, TableOptions, TablePath, TimestampType,
+    ArrowCompression, BucketEpoch, BucketId, CleanupPolicy, DatabaseId, DatabaseName, Incarnation,
+    KafkaValueFormat, LogFormat, LogIndex, ObjectId, Offset, TableId, TableName, TableOptions, TablePath,
+    TimestampType,
 };
 
 use super::brokers::{at_most, check_config};
 use super::{Judged, Position};
-use crate::state::{Bucket, Database, State, Table};
+use crate::state::{Bucket, Database, State};
 use crate::{
-    Answer, FEATURE_LEVEL_ALTER_TABLE, FEATURE_LEVEL_CONFIGS, Invalid, KEPT_CONFIGS_MAX, LimitKind, NewTable,
-    Ranges, Refusal, TableChange,
+    Answer, FEATURE_LEVEL_ALTER_TABLE, FEATURE_LEVEL_CONFIGS, FEATURE_LEVEL_SCHEMAS, Invalid,
+    KEPT_CONFIGS_MAX, LimitKind, NewTable, Ranges, Refusal, Table, TableChange,
 };
 
 /// Most databases.
 const DATABASES_MAX: usize = 10_000;
 /// Most buckets of one table, whatever a node's own limits say.
 const TABLE_BUCKETS_MAX: u32 = 1 << 20;
+
+/// Refuses more buckets than a table may have, in all its partitions together.
+pub(super) fn at_most_in_table(buckets: u64) -> Result<(), Refusal> {
+    if buckets > u64::from(TABLE_BUCKETS_MAX) {
+        return Err(Refusal::Limit { limit: LimitKind::BucketsPerTable, max: TABLE_BUCKETS_MAX.into() });
+    }
+    Ok(())
+}
 
 impl State {
     pub(super) fn create_database(&mut self, at: Position, name: &DatabaseName) -> Judged {
@@ -63,23 +72,17 @@ impl State {
             return Err(Refusal::Invalid(Invalid::UuidTaken));
         }
         self.check_options(&new.options)?;
+        let typed = self.first_schema(new)?.map(Arc::new);
         let buckets = new.options.buckets;
         if buckets == 0 {
             return Err(Refusal::Invalid(Invalid::NoBuckets));
         }
-        if buckets > TABLE_BUCKETS_MAX {
-            return Err(Refusal::Limit { limit: LimitKind::BucketsPerTable, max: TABLE_BUCKETS_MAX.into() });
+        let (id, path, options) = (TableId(at.id()), new.path.clone(), new.options.clone());
+        let table = Table { id, path, uuid: new.uuid, options, buckets, typed };
+        at_most_in_table(buckets.into())?;
+        if !table.is_partitioned() {
+            self.check_room(buckets.into(), new.buckets_max)?;
         }
-        if self.buckets.len() as u64 + u64::from(buckets) > u64::from(new.buckets_max) {
-            return Err(Refusal::Limit { limit: LimitKind::Buckets, max: new.buckets_max.into() });
-        }
-        let table = Table {
-            id: TableId(at.id()),
-            path: new.path.clone(),
-            uuid: new.uuid,
-            options: new.options.clone(),
-            buckets,
-        };
         self.index_table(&table);
         table.bucket_ids().for_each(|id| self.new_bucket(id));
         Ok(Answer::TableCreated(table.id))
@@ -89,37 +92,57 @@ impl State {
         if self.feature_level < FEATURE_LEVEL_ALTER_TABLE {
             return Err(Refusal::Invalid(Invalid::FeatureLevel));
         }
-        let TableChange { id, seen, options, buckets_max } = change;
+        let TableChange { id, seen, options, schema, buckets_max } = change;
         let table = self.tables.get(id).ok_or(Refusal::TableNotFound { id: *id })?;
         if table.options != *seen {
             return Err(Refusal::TableChanged { id: *id });
         }
-        if options.format != seen.format || options.buckets < table.buckets {
+        // Rows of one key must go on to the bucket that has the key.
+        let has_key = table.schema().is_some_and(|schema| !schema.primary_key().is_empty());
+        let moves_keys = has_key && options.buckets != table.buckets;
+        if options.format != seen.format || options.buckets < table.buckets || moves_keys {
             return Err(Refusal::Invalid(Invalid::FixedForTable));
         }
-        if options.buckets > TABLE_BUCKETS_MAX {
-            return Err(Refusal::Limit { limit: LimitKind::BucketsPerTable, max: TABLE_BUCKETS_MAX.into() });
-        }
+        let parts = if table.is_partitioned() { table.partition_count() as u64 } else { 1 };
+        let (each, before) = (u64::from(options.buckets), table.buckets);
+        let added = (each - u64::from(before)) * parts;
+        at_most_in_table(each * parts.max(1))?;
         self.check_options(options)?;
-        let added = u64::from(options.buckets - table.buckets);
         // A change of other options is not held up by a bound that was lowered since.
-        if added > 0 && self.buckets.len() as u64 + added > u64::from(*buckets_max) {
-            return Err(Refusal::Limit { limit: LimitKind::Buckets, max: (*buckets_max).into() });
+        if added > 0 {
+            self.check_room(added, *buckets_max)?;
         }
-        let before = table.buckets;
-        let changed = Table { options: options.clone(), buckets: options.buckets, ..Table::clone(table) };
-        let new = changed.bucket_ids().skip(usize::try_from(before).unwrap_or(usize::MAX));
+        let typed = match schema {
+            Some((planned, schema)) => Some(Arc::new(self.next_schema(table, *planned, schema)?)),
+            None => table.typed.clone(),
+        };
+        let (options, buckets) = (options.clone(), options.buckets);
+        let changed = Table { options, buckets, typed, ..Table::clone(table) };
+        let new = changed.bucket_ids().filter(|id| id.bucket.0 >= before);
         new.for_each(|id| self.new_bucket(id));
         self.tables.insert(*id, Arc::new(changed));
         Ok(Answer::Done)
     }
 
+    /// Refuses so many more buckets if all tables then had more than the asking node's bound.
+    pub(super) fn check_room(&self, added: u64, buckets_max: u32) -> Result<(), Refusal> {
+        if self.buckets.len() as u64 + added > u64::from(buckets_max) {
+            return Err(Refusal::Limit { limit: LimitKind::Buckets, max: buckets_max.into() });
+        }
+        Ok(())
+    }
+
     /// Refuses options that a program of the log's level would not understand, and those that would take too much memory.
     fn check_options(&self, options: &TableOptions) -> Result<(), Refusal> {
-        let TableOptions { timestamps, cleanup, kept, .. } = options;
+        let TableOptions { format, timestamps, cleanup, arrow_compression, kafka_value, kept, .. } = options;
         let is_plain =
             *timestamps == TimestampType::CreateTime && *cleanup == CleanupPolicy::Delete && kept.is_empty();
-        if !is_plain && self.feature_level < FEATURE_LEVEL_CONFIGS {
+        let is_of_records = *format == LogFormat::Kafka
+            && *arrow_compression == ArrowCompression::default()
+            && *kafka_value == KafkaValueFormat::default();
+        if (!is_plain && self.feature_level < FEATURE_LEVEL_CONFIGS)
+            || (!is_of_records && self.feature_level < FEATURE_LEVEL_SCHEMAS)
+        {
             return Err(Refusal::Invalid(Invalid::FeatureLevel));
         }
         at_most(kept.iter().count(), LimitKind::KeptConfigs, KEPT_CONFIGS_MAX)?;
@@ -127,7 +150,7 @@ impl State {
     }
 
     /// A bucket without an owner and without records.
-    fn new_bucket(&mut self, id: BucketId) {
+    pub(super) fn new_bucket(&mut self, id: BucketId) {
         let (start, end) = (Offset(0), Offset(0));
         let bucket = Bucket { epoch: BucketEpoch(0), owner: None, start, end, ranges: Ranges::new() };
         self.buckets.insert(id, bucket);
@@ -138,8 +161,14 @@ impl State {
         self.indexes.unname(&table.path);
         self.indexes.uuids.remove(&table.uuid);
         self.indexes.topics.remove(&(table.path.database.clone(), table.path.table.collision_key(), id));
+        self.drop_buckets(at, table.bucket_ids());
+        Ok(Answer::Done)
+    }
+
+    /// Takes buckets away; objects that lose their last range are doomed.
+    pub(super) fn drop_buckets(&mut self, at: Position, buckets: impl Iterator<Item = BucketId>) {
         let mut lost = Vec::new();
-        for bucket in table.bucket_ids() {
+        for bucket in buckets {
             if let Some(state) = self.buckets.remove(&bucket) {
                 lost.extend(state.ranges.values().map(|range| range.object));
                 if let Some(owner) = state.owner {
@@ -150,7 +179,6 @@ impl State {
         for object in lost {
             self.lose_range(at.index, object);
         }
-        Ok(Answer::Done)
     }
 
     /// Adds a table and what leads to it, without its buckets.

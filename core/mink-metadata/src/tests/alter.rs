@@ -6,7 +6,7 @@ fn change(log: &Log, id: TableId, change: impl FnOnce(&mut TableOptions)) -> Tab
     let seen = log.state.table(id).expect("there").options.clone();
     let mut options = seen.clone();
     change(&mut options);
-    TableChange { id, seen, options, buckets_max: 10 }
+    TableChange { id, seen, options, schema: None, buckets_max: 10 }
 }
 
 fn at_level(level: u32) -> (Log, TableId) {

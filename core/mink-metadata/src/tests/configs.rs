@@ -104,7 +104,7 @@ fn nothing_of_level_5_is_accepted_below_it() {
     for options in [appended, compacted, kept] {
         let new = NewTable { options: options.clone(), ..new_table("kafka.n", 1) };
         assert_eq!(log.refused(Command::CreateTable(new)), early);
-        let change = TableChange { id, seen: plain.clone(), options, buckets_max: 10 };
+        let change = TableChange { id, seen: plain.clone(), options, schema: None, buckets_max: 10 };
         assert_eq!(log.refused(Command::AlterTable(change)), early);
     }
 }
@@ -136,7 +136,7 @@ fn i20_what_a_table_keeps_is_bounded_and_survives_a_snapshot() {
     assert_eq!(table.options.kept.iter().count(), KEPT_CONFIGS_MAX);
     let (id, seen) = (table.id, table.options.clone());
     let options = TableOptions { kept: names(KEPT_CONFIGS_MAX + 1).into(), ..seen.clone() };
-    let change = TableChange { id, seen, options, buckets_max: 10 };
+    let change = TableChange { id, seen, options, schema: None, buckets_max: 10 };
     assert_eq!(log.refused(Command::AlterTable(change)), limit(LimitKind::KeptConfigs, KEPT_CONFIGS_MAX));
 }
 

@@ -3,7 +3,8 @@
 //! `MINK_BLESS=1 cargo test -p mink-metadata golden` writes them anew; only ever for a format that no release has.
 use super::*;
 use crate::{BrokerConfigChange, ConfigScope};
-use mink_types::{CleanupPolicy, TimestampType};
+use mink_types::schema::{Literal, SchemaChange, SchemaDraft};
+use mink_types::{ArrowCompression, CleanupPolicy, KafkaValueFormat, TimestampType};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -168,7 +169,7 @@ fn history_of_level_4() -> Log {
     let table = log.create("kafka.orders", 1);
     let seen = new_table("kafka.orders", 1).options;
     let options = TableOptions { buckets: 3, log_ttl_ms: Some(5), ..seen.clone() };
-    let change = crate::TableChange { id: table, seen, options, buckets_max: 10 };
+    let change = crate::TableChange { id: table, seen, options, schema: None, buckets_max: 10 };
     log.done(Command::AlterTable(change.clone()));
     let late = log.run(Command::AlterTable(change));
     assert!(late.into_result().is_err());
@@ -214,7 +215,7 @@ fn history_of_level_5() -> Log {
     log.done(Command::CreateTable(NewTable { options, ..new }));
     let id = log.state.table_at(&path("kafka.plain")).expect("there").id;
     let (seen, options) = (policies[0].clone(), policies[1].clone());
-    log.done(Command::AlterTable(crate::TableChange { id, seen, options, buckets_max: 10 }));
+    log.done(Command::AlterTable(crate::TableChange { id, seen, options, schema: None, buckets_max: 10 }));
     let of = |pairs: &[(&str, &str)]| pairs.iter().copied().map(owned).collect();
     let alter = |scope, seen: &[(&str, &str)], configs: &[(&str, &str)]| {
         let change = BrokerConfigChange { scope, seen: of(seen), configs: of(configs) };
@@ -243,6 +244,60 @@ fn golden_rows_and_snapshot_of_level_5_are_written_and_read_as_ever() {
     let kept = restored.table_at(&path("kafka.z-kept")).expect("there");
     let kept = kept.options.kept.iter();
     assert_eq!(kept.collect::<Vec<_>>(), [("compression.type", "zstd"), ("segment.ms", "5")]);
+}
+
+/// What level 6 has brought: tables with columns, schemas that change, partitions.
+fn history_of_level_6() -> Log {
+    let (mut log, one) = columns::at_level(6);
+    let all = columns::with_columns("a.all", columns::all_types(), 1);
+    let options = TableOptions {
+        arrow_compression: ArrowCompression::Lz4,
+        kafka_value: KafkaValueFormat::Raw,
+        ..all.options.clone()
+    };
+    let all = columns::created(&mut log, NewTable { options, ..all });
+    let draft = SchemaDraft { primary_key: columns::names(&["id", "day"]), ..columns::orders(&["day"]) };
+    let parts = columns::created(&mut log, columns::with_columns("a.parts", draft, 2));
+    let (first, late) = (
+        columns::altered(&log, all, columns::add_column("x")),
+        columns::altered(&log, all, columns::add_column("y")),
+    );
+    log.done(Command::AlterTable(first));
+    let rename = SchemaChange::RenameColumn { path: columns::names(&["day"]), name: "date".into() };
+    let change = columns::altered(&log, parts, rename);
+    log.done(Command::AlterTable(change));
+    let made = [1, 2].map(|day| {
+        let result = log.run(partitions::create(parts, &[Literal::Integer(day)]));
+        result.partition().expect("made")
+    });
+    let bucket = BucketId { table: parts, partition: made[1], bucket: BucketIndex(1) };
+    log.open(one, &[(bucket, 0)], None);
+    log.done(commit(one, one, &[stream(log.chain(one), 1, &[range(bucket, 1, 0, 9)])], None));
+    log.done(Command::DropPartition { table: parts, partition: made[0] });
+    // The results of the last row of a session are kept, so each of these is in the snapshot.
+    let gone = Command::DropPartition { table: parts, partition: made[0] };
+    let commands = [
+        (request(2, 1), Command::AlterTable(late)),
+        (request(2, 2), partitions::create(parts, &[Literal::Integer(2)])),
+        (request(2, 3), gone),
+        (request(2, 4), partitions::create(parts, &[Literal::Integer(3)])),
+        (request(2, 5), partitions::create(parts, &[])),
+        (request(2, 6), partitions::create(all, &[])),
+    ];
+    let _ = log.append(&commands);
+    log
+}
+
+#[test]
+fn golden_rows_and_snapshot_of_level_6_are_written_and_read_as_ever() {
+    let log = history_of_level_6();
+    let restored = golden_log(&log, "level6");
+    let all = restored.table_at(&path("a.all")).expect("there");
+    assert_eq!((all.schemas().count(), all.options.arrow_compression), (2, ArrowCompression::Lz4));
+    let parts = restored.table_at(&path("a.parts")).expect("there");
+    let days: Vec<_> = parts.partitions().map(|(_, values)| values.to_vec()).collect();
+    assert_eq!(days, [[Literal::Integer(2)], [Literal::Integer(3)]]);
+    assert_eq!(restored.bucket_count(), 5);
 }
 
 /// The log's rows and its snapshot against those kept, and the state restored from the latter.

@@ -1,116 +1,17 @@
 //! Random commands against a naive model, with the invariants checked after each row (I2, I11 to I14, T-18, K-26).
+mod drawn;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
+use super::columns::{add_column, orders, with_columns};
 use super::*;
-use crate::FEATURE_LEVEL_MAX;
-
-/// A command as it is drawn: small numbers that become ids once the model's state is known.
-#[derive(Clone, Debug)]
-enum Drawn {
-    Register(u32),
-    Fence {
-        who: usize,
-        by: usize,
-    },
-    Leave {
-        who: usize,
-        trim: u64,
-        seal: Option<u64>,
-    },
-    Create(u32),
-    Drop(usize),
-    Commit {
-        by: usize,
-        source: usize,
-        objects: Vec<DrawnObject>,
-        trim: Option<u64>,
-    },
-    /// By, which of the run's objects is not named (mostly none), pieces as (counter, bucket, epoch off by, first range,
-    /// ranges, end off by).
-    Rewrite {
-        by: usize,
-        unnamed: usize,
-        pieces: Vec<(u64, usize, u32, usize, usize, u64)>,
-    },
-    Open {
-        by: usize,
-        buckets: Vec<(usize, u32)>,
-        from: Option<(usize, u64)>,
-    },
-    Release {
-        by: usize,
-        bucket: usize,
-        epoch: u32,
-        end: u64,
-    },
-    RaiseStart {
-        by: usize,
-        bucket: usize,
-        epoch: u32,
-        start: u64,
-    },
-    /// By, bucket, epoch off by, end off by.
-    Forget(usize, usize, u32, u64),
-    Delete(usize),
-    Sweep(usize),
-    Repeat(usize),
-    Restore,
-}
-
-/// WAL or not, number, ranges as (bucket, epoch off by, start off by, length).
-type DrawnObject = (bool, u64, Vec<(usize, u32, u64, u64)>);
-
-/// Mostly nothing, sometimes one too many.
-fn off() -> impl Strategy<Value = u64> {
-    prop_oneof![9 => Just(0u64), 1 => Just(1u64)]
-}
-
-fn drawn() -> impl Strategy<Value = Drawn> {
-    let small = || 0..4usize;
-    let epoch = || prop_oneof![9 => Just(0u32), 1 => Just(1u32)];
-    let range = (0..6usize, epoch(), off(), prop_oneof![9 => 1..4u64, 1 => Just(0u64)]);
-    let object = (prop::bool::weighted(0.4), 0..40u64, prop::collection::vec(range, 0..4));
-    prop_oneof![
-        2 => (0..3u32).prop_map(Drawn::Register),
-        2 => (small(), small()).prop_map(|(who, by)| Drawn::Fence { who, by }),
-        1 => (small(), 0..6u64, prop::option::of(0..6u64)).prop_map(|(who, trim, seal)| Drawn::Leave { who, trim, seal }),
-        2 => (1..4u32).prop_map(Drawn::Create),
-        1 => small().prop_map(Drawn::Drop),
-        9 => (small(), small(), prop::collection::vec(object, 0..3), prop::option::of(0..9u64))
-            .prop_map(|(by, source, objects, trim)| Drawn::Commit { by, source, objects, trim }),
-        5 => (small(), 0..40usize, prop::collection::vec((40..80u64, 0..6usize, epoch(), 0..3usize, 1..5usize, off()), 0..4))
-            .prop_map(|(by, unnamed, pieces)| Drawn::Rewrite { by, unnamed, pieces }),
-        6 => (small(), prop::collection::vec((0..6usize, epoch()), 0..4), prop::option::of((small(), 0..9u64)))
-            .prop_map(|(by, buckets, from)| Drawn::Open { by, buckets, from }),
-        1 => (small(), 0..6usize, epoch(), off())
-            .prop_map(|(by, bucket, epoch, end)| Drawn::Release { by, bucket, epoch, end }),
-        2 => (small(), 0..6usize, epoch(), 0..9u64)
-            .prop_map(|(by, bucket, epoch, start)| Drawn::RaiseStart { by, bucket, epoch, start }),
-        1 => (small(), 0..6usize, epoch(), off())
-            .prop_map(|(by, bucket, epoch, end)| Drawn::Forget(by, bucket, epoch, end)),
-        1 => small().prop_map(Drawn::Delete),
-        1 => small().prop_map(Drawn::Sweep),
-        2 => (0..50usize).prop_map(Drawn::Repeat),
-        1 => Just(Drawn::Restore),
-    ]
-}
-
-/// A node that owns buckets with some ranges each: what most commands are about.
-fn owned() -> Vec<Drawn> {
-    let mut steps = vec![
-        Drawn::Register(0),
-        Drawn::Create(3),
-        Drawn::Open { by: 0, buckets: (0..3).map(|at| (at, 0)).collect(), from: None },
-    ];
-    for counter in 0..5 {
-        let ranges = (0..3).map(|at| (at, 0, 0, 2)).collect();
-        let objects = vec![(false, counter, ranges)];
-        steps.push(Drawn::Commit { by: 0, source: 0, objects, trim: None });
-    }
-    steps
-}
+use crate::{FEATURE_LEVEL_MAX, NewPartition, TableChange};
+use drawn::{Drawn, DrawnObject, drawn, owned};
+use mink_types::PartitionId;
+use mink_types::schema::{Literal, Schema, SchemaId};
+use std::sync::Arc;
 
 #[derive(Clone, Default)]
 struct Life {
@@ -143,11 +44,39 @@ impl Plain {
     }
 }
 
+/// What a table is in the model.
+#[derive(Clone, Default)]
+struct PlainTable {
+    options: TableOptions,
+    /// All of them; none for a topic.
+    schemas: Vec<Arc<Schema>>,
+    partitioned: bool,
+    /// Id by value.
+    partitions: BTreeMap<Vec<Literal>, u64>,
+}
+
+impl PlainTable {
+    fn new(new: &NewTable) -> PlainTable {
+        let partitioned = new.schema.as_ref().is_some_and(|schema| !schema.partitioned_by().is_empty());
+        let (options, schemas) = (new.options.clone(), new.schema.iter().cloned().collect());
+        PlainTable { options, schemas, partitioned, partitions: BTreeMap::new() }
+    }
+
+    fn buckets(&self, table: TableId) -> Vec<BucketId> {
+        let only = [0];
+        let parts: Vec<u64> =
+            if self.partitioned { self.partitions.values().copied().collect() } else { only.to_vec() };
+        let of = |part| (0..self.options.buckets).map(move |index| (part, index));
+        let id = |(part, index)| BucketId { table, partition: PartitionId(part), bucket: BucketIndex(index) };
+        parts.into_iter().flat_map(of).map(id).collect()
+    }
+}
+
 /// The whole of the rules once more, with plain maps and no index.
 #[derive(Clone, Default)]
 struct Model {
     lives: BTreeMap<u64, Life>,
-    tables: BTreeMap<u64, u32>,
+    tables: BTreeMap<u64, PlainTable>,
     buckets: BTreeMap<BucketId, Plain>,
     doomed: BTreeSet<ObjectId>,
 }
@@ -228,11 +157,25 @@ impl Model {
                 }
             }
             Command::CreateTable(table) => {
-                let id = row << 16;
-                self.tables.insert(id, table.options.buckets);
-                for index in 0..table.options.buckets {
-                    self.buckets.insert(bucket(TableId(id), index), Plain::default());
+                self.tables.insert(row << 16, PlainTable::new(table));
+                self.add_buckets(TableId(row << 16));
+            }
+            Command::AlterTable(change) => return self.alter(change),
+            Command::CreatePartition(new) => {
+                let Some(table) = self.tables.get_mut(&new.table.0) else { return false };
+                let is_value = matches!(new.values[..], [Literal::Integer(_)]);
+                if !table.partitioned || !is_value || table.partitions.contains_key(&new.values) {
+                    return false;
                 }
+                table.partitions.insert(new.values.clone(), row << 16);
+                self.add_buckets(new.table);
+            }
+            Command::DropPartition { table: id, partition } => {
+                let Some(table) = self.tables.get_mut(&id.0) else { return false };
+                let count = table.partitions.len();
+                table.partitions.retain(|_, id| *id != partition.0);
+                self.buckets.retain(|bucket, _| bucket.table != *id || bucket.partition != *partition);
+                return self.tables[&id.0].partitions.len() < count;
             }
             Command::DropTable { id } => {
                 if self.tables.remove(&id.0).is_none() {
@@ -298,6 +241,30 @@ impl Model {
             Command::Swept { incarnation } => return self.dead(incarnation.0),
             other => panic!("not drawn: {other:?}"),
         }
+        true
+    }
+
+    /// Those that the table should have and has not.
+    fn add_buckets(&mut self, table: TableId) {
+        for id in self.tables[&table.0].buckets(table) {
+            self.buckets.entry(id).or_default();
+        }
+    }
+
+    fn alter(&mut self, change: &TableChange) -> bool {
+        let Some(table) = self.tables.get_mut(&change.id.0) else { return false };
+        if table.options != change.seen {
+            return false;
+        }
+        if let Some((planned, schema)) = &change.schema {
+            let is_newest = table.schemas.last().is_some_and(|newest| newest.id() == *planned);
+            if !is_newest || schema.id().0 != planned.0 + 1 {
+                return false;
+            }
+            table.schemas.push(Arc::clone(schema));
+        }
+        table.options = change.options.clone();
+        self.add_buckets(change.id);
         true
     }
 
@@ -446,6 +413,23 @@ impl Model {
                 table.uuid.0[..8].copy_from_slice(&(names as u64 + 1).to_le_bytes());
                 Command::CreateTable(table)
             }
+            Drawn::CreateWithColumns(buckets, partitioned) => {
+                let draft = orders(if partitioned { &["day"] } else { &[] });
+                let mut table = with_columns(&format!("kafka.t{names}"), draft, buckets);
+                table.uuid.0[..8].copy_from_slice(&(names as u64 + 1).to_le_bytes());
+                Command::CreateTable(table)
+            }
+            Drawn::Alter(at, back, more) => self.drawn_change(at, back, more, names),
+            Drawn::CreatePartition(at, value) => {
+                let values = vec![Literal::Integer(value)];
+                let table = self.with_columns(at, true).0;
+                Command::CreatePartition(NewPartition { table, values, buckets_max: 1_000 })
+            }
+            Drawn::DropPartition(at, partition) => {
+                let (table, plain) = self.with_columns(at, true);
+                let partition = plain.partitions.values().nth(partition).copied().unwrap_or(1);
+                Command::DropPartition { table, partition: PartitionId(partition) }
+            }
             Drawn::Drop(at) => {
                 Command::DropTable { id: TableId(self.tables.keys().nth(at).copied().unwrap_or(1)) }
             }
@@ -502,6 +486,32 @@ impl Model {
             Drawn::Sweep(at) => Command::Swept { incarnation: self.incarnation(at) },
             Drawn::Repeat(_) | Drawn::Restore => unreachable!("no command"),
         }
+    }
+
+    /// Mostly a table with columns, or with partitions, else any, or one that is not there.
+    fn with_columns(&self, at: usize, partitioned: bool) -> (TableId, PlainTable) {
+        let fits = |table: &&(&u64, &PlainTable)| {
+            if partitioned { table.1.partitioned } else { !table.1.schemas.is_empty() }
+        };
+        let found = match at {
+            0..=2 => self.tables.iter().collect::<Vec<_>>().iter().filter(fits).nth(at).copied(),
+            _ => self.tables.iter().next(),
+        };
+        found.map_or((TableId(1), PlainTable::default()), |(id, table)| (TableId(*id), table.clone()))
+    }
+
+    fn drawn_change(&self, at: usize, back: usize, more: u32, names: usize) -> Command {
+        let (id, table) = self.with_columns(at, false);
+        let from = table.schemas.iter().rev().nth(back);
+        let change = |from: &Arc<Schema>| {
+            let next = from.alter(&[add_column(&format!("x{names}"))]).expect("may");
+            (from.id(), Arc::new(next))
+        };
+        // Of a topic, a schema that comes from nowhere.
+        let made = || Arc::new(Schema::create(orders(&[])).expect("a schema"));
+        let schema = from.map(change).or_else(|| (back > 0).then(|| (SchemaId(1), made())));
+        let options = TableOptions { buckets: table.options.buckets + more, ..table.options.clone() };
+        Command::AlterTable(TableChange { id, seen: table.options, options, schema, buckets_max: 1_000 })
     }
 
     fn drawn_rewrite(
@@ -564,6 +574,19 @@ impl Model {
             state.tables().map(|table| table.id.0).collect::<Vec<_>>(),
             self.tables.keys().copied().collect::<Vec<_>>()
         );
+        for (id, plain) in &self.tables {
+            let table = state.table(TableId(*id)).expect("there");
+            assert_eq!((&table.options, table.buckets), (&plain.options, plain.options.buckets));
+            assert!(table.schemas().eq(plain.schemas.iter()));
+            assert!(table.schema().is_none_or(|newest| table.schema_by_id(newest.id()) == Some(newest)));
+            let partitions = table.partitions().map(|(id, values)| (values.to_vec(), id.0));
+            assert_eq!(partitions.collect::<BTreeMap<_, _>>(), plain.partitions);
+            let found = |values: &Vec<Literal>| table.partition_of(values).map(|id| id.0);
+            assert!(plain.partitions.iter().all(|(values, id)| found(values) == Some(*id)));
+            let mut buckets = plain.buckets(TableId(*id));
+            buckets.sort_unstable();
+            assert_eq!(table.bucket_ids().collect::<Vec<_>>(), buckets);
+        }
         assert_eq!(state.bucket_count(), self.buckets.len());
         for (id, plain) in &self.buckets {
             let bucket = state.bucket(id).expect("there");
@@ -646,7 +669,9 @@ proptest! {
             sent.push(entry.clone());
             open_row.push(entry);
             // Ids come from the row and the place, so rows with several commands carry none that make ids but the first.
-            let makes = |c: &Command| matches!(c, Command::Register(_) | Command::CreateTable(_));
+            let makes = |c: &Command| {
+                matches!(c, Command::Register(_) | Command::CreateTable(_) | Command::CreatePartition(_))
+            };
             if open_row.len() < per_row && !open_row.iter().any(|(_, c)| makes(c)) {
                 continue;
             }
@@ -668,10 +693,16 @@ proptest! {
                     // The model's ids assume place 0: take the real one.
                     if let CommandResult::Done(Answer::TableCreated(made)) = &result {
                         let Command::CreateTable(table) = command else { unreachable!("made a table") };
-                        model.tables.insert(made.0, table.options.buckets);
-                        for b in 0..table.options.buckets {
-                            model.buckets.insert(bucket(*made, b), Plain::default());
-                        }
+                        model.tables.insert(made.0, PlainTable::new(table));
+                        model.add_buckets(*made);
+                        continue;
+                    }
+                    if let CommandResult::Done(Answer::PartitionCreated(made)) = &result {
+                        let Command::CreatePartition(new) = command else { unreachable!("made a partition") };
+                        let table = model.tables.get_mut(&new.table.0).expect("there");
+                        prop_assert!(table.partitioned && !table.partitions.contains_key(&new.values));
+                        table.partitions.insert(new.values.clone(), made.0);
+                        model.add_buckets(new.table);
                         continue;
                     }
                 }

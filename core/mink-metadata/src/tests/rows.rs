@@ -3,7 +3,8 @@ use super::*;
 use crate::{
     ApplyError, FEATURE_LEVEL_MAX, GroupError, Invalid, PAYLOAD_BYTES_MAX, ROW_COMMANDS_MAX, row_hash,
 };
-use mink_types::{LogIndex, RowHash};
+use mink_types::schema::Literal;
+use mink_types::{LogIndex, PartitionId, RowHash};
 
 #[test]
 fn i13_a_row_that_does_not_follow_by_hash_is_refused_and_changes_nothing() {
@@ -175,8 +176,14 @@ fn every_command_survives_its_encoding() {
             id: TableId(0),
             seen: new_table("kafka.a.b", 0).options,
             options: new_table("kafka.a.b", 7).options,
+            schema: None,
             buckets_max: u32::MAX,
         }),
+        Command::CreateTable(columns::with_columns("a.t", columns::all_types(), 1)),
+        Command::AlterTable(columns::of_no_table()),
+        partitions::create(TableId(0), &[]),
+        partitions::create(TableId(1), &[Literal::Boolean(false), Literal::Text(String::new())]),
+        Command::DropPartition { table: TableId(0), partition: PartitionId(u64::MAX) },
         Command::DropTable { id: TableId(0) },
         commit(by, Incarnation(0), &[adopted, stream(chain, 0, &[])], Some(0)),
         commit(by, by, &[], None),

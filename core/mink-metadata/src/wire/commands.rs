@@ -2,17 +2,19 @@
 //!
 //! Lives on: anywhere (pure).
 mod objects;
+mod tables;
 
 use mink_types::{
-    BucketEpoch, Incarnation, NodeId, ObjectId, Offset, RequestId, SessionId, TableId, TableUuid, WalNumber,
+    BucketEpoch, Incarnation, NodeId, ObjectId, Offset, PartitionId, RequestId, SessionId, TableId, WalNumber,
 };
 
 use super::WireError;
 use super::parts::{
-    Bucket, Config, Listener, ObjectName, Options, Path, Range, bucket_id, config_list, config_map,
-    database_name, needed, of_map, scope, scope_node, sixteen,
+    Bucket, Config, Listener, ObjectName, Range, bucket_id, config_list, config_map, database_name, of_map,
+    scope, scope_node, sixteen,
 };
 use crate::Command;
+use tables::{AlterTable, CreatePartition, CreateTable, DropPartition};
 
 /// Version of [`Group`]; a row with another one is refused as unsupported.
 pub(crate) const GROUP_VERSION: u32 = 1;
@@ -32,7 +34,10 @@ pub(crate) struct Envelope {
     session: Vec<u8>,
     #[prost(uint64, tag = "2")]
     counter: u64,
-    #[prost(oneof = "Kind", tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21")]
+    #[prost(
+        oneof = "Kind",
+        tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23"
+    )]
     kind: Option<Kind>,
 }
 
@@ -80,6 +85,12 @@ enum Kind {
     /// Feature level 5.
     #[prost(message, tag = "21")]
     AlterBrokerConfigs(AlterBrokerConfigs),
+    /// Feature level 6.
+    #[prost(message, tag = "22")]
+    CreatePartition(CreatePartition),
+    /// Feature level 6.
+    #[prost(message, tag = "23")]
+    DropPartition(DropPartition),
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -116,32 +127,6 @@ struct Leave {
     trim: u64,
     #[prost(uint64, optional, tag = "3")]
     seal: Option<u64>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-struct CreateTable {
-    #[prost(message, optional, tag = "1")]
-    path: Option<Path>,
-    #[prost(bytes = "vec", tag = "2")]
-    uuid: Vec<u8>,
-    #[prost(message, optional, tag = "3")]
-    options: Option<Options>,
-    #[prost(string, tag = "4")]
-    kafka_database: String,
-    #[prost(uint32, tag = "5")]
-    buckets_max: u32,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-struct AlterTable {
-    #[prost(uint64, tag = "1")]
-    id: u64,
-    #[prost(message, optional, tag = "2")]
-    seen: Option<Options>,
-    #[prost(message, optional, tag = "3")]
-    options: Option<Options>,
-    #[prost(uint32, tag = "4")]
-    buckets_max: u32,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -287,12 +272,11 @@ fn kind(command: &Command) -> Kind {
         Command::CreateDatabase { name } => Kind::CreateDatabase(name.as_str().into()),
         Command::DropDatabase { name } => Kind::DropDatabase(name.as_str().into()),
         Command::CreateTable(table) => Kind::CreateTable(table.into()),
-        Command::AlterTable(change) => Kind::AlterTable(AlterTable {
-            id: change.id.0,
-            seen: Some((&change.seen).into()),
-            options: Some((&change.options).into()),
-            buckets_max: change.buckets_max,
-        }),
+        Command::AlterTable(change) => Kind::AlterTable(change.into()),
+        Command::CreatePartition(partition) => Kind::CreatePartition(partition.into()),
+        Command::DropPartition { table, partition } => {
+            Kind::DropPartition(DropPartition { table: table.0, partition: partition.0 })
+        }
         Command::AlterBrokerConfigs(change) => Kind::AlterBrokerConfigs(AlterBrokerConfigs {
             node: scope_node(change.scope),
             seen: config_list(of_map(&change.seen)),
@@ -358,12 +342,11 @@ pub(crate) fn command(wire: Envelope) -> Result<(RequestId, Command), WireError>
         Kind::CreateDatabase(name) => Command::CreateDatabase { name: database_name(&name)? },
         Kind::DropDatabase(name) => Command::DropDatabase { name: database_name(&name)? },
         Kind::CreateTable(table) => Command::CreateTable(table.try_into()?),
-        Kind::AlterTable(change) => Command::AlterTable(crate::TableChange {
-            id: TableId(change.id),
-            seen: needed(change.seen, "a change without the options seen")?.try_into()?,
-            options: needed(change.options, "a change without options")?.try_into()?,
-            buckets_max: change.buckets_max,
-        }),
+        Kind::AlterTable(change) => Command::AlterTable(change.try_into()?),
+        Kind::CreatePartition(partition) => Command::CreatePartition(partition.try_into()?),
+        Kind::DropPartition(at) => {
+            Command::DropPartition { table: TableId(at.table), partition: PartitionId(at.partition) }
+        }
         Kind::AlterBrokerConfigs(change) => Command::AlterBrokerConfigs(crate::BrokerConfigChange {
             scope: scope(change.node),
             seen: config_map(change.seen)?,
@@ -446,31 +429,6 @@ impl TryFrom<Register> for crate::Registration {
             listeners: wire.listeners.into_iter().map(TryInto::try_into).collect::<Result<_, _>>()?,
             version: wire.version,
             feature_level_max: wire.feature_level_max,
-        })
-    }
-}
-
-impl std::convert::From<&crate::NewTable> for CreateTable {
-    fn from(table: &crate::NewTable) -> CreateTable {
-        CreateTable {
-            path: Some((&table.path).into()),
-            uuid: table.uuid.0.to_vec(),
-            options: Some((&table.options).into()),
-            kafka_database: table.kafka_database.as_str().into(),
-            buckets_max: table.buckets_max,
-        }
-    }
-}
-
-impl TryFrom<CreateTable> for crate::NewTable {
-    type Error = WireError;
-    fn try_from(wire: CreateTable) -> Result<crate::NewTable, WireError> {
-        Ok(crate::NewTable {
-            path: needed(wire.path, "a table without an address")?.try_into()?,
-            uuid: TableUuid(sixteen(&wire.uuid)?),
-            options: needed(wire.options, "a table without options")?.try_into()?,
-            kafka_database: database_name(&wire.kafka_database)?,
-            buckets_max: wire.buckets_max,
         })
     }
 }

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use mink_types::{
-    BucketEpoch, BucketId, BucketIndex, CleanupPolicy, CommitTime, DatabaseName, Incarnation, LogFormat,
-    NodeId, ObjectId, Offset, PartitionId, TableId, TableName, TableOptions, TablePath, Timestamp,
-    TimestampType, WalChain, WalNumber,
+    ArrowCompression, BucketEpoch, BucketId, BucketIndex, CleanupPolicy, CommitTime, DatabaseName,
+    Incarnation, KafkaValueFormat, LogFormat, NodeId, ObjectId, Offset, PartitionId, TableId, TableName,
+    TableOptions, TablePath, Timestamp, TimestampType, WalChain, WalNumber,
 };
 
 use super::WireError;
@@ -167,6 +167,7 @@ impl TryFrom<Listener> for crate::Listener {
 
 /// Log formats.
 const KAFKA: u32 = 1;
+const ARROW: u32 = 2;
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct Options {
@@ -187,6 +188,11 @@ pub(crate) struct Options {
     cleanup: u32,
     #[prost(message, repeated, tag = "8")]
     kept: Vec<Config>,
+    /// Feature level 6, as the next.
+    #[prost(uint32, tag = "9")]
+    arrow_compression: u32,
+    #[prost(uint32, tag = "10")]
+    kafka_value: u32,
 }
 
 /// Codes of closed enums; 0 is what there was before there was a choice.
@@ -207,6 +213,21 @@ fn cleanup_code(cleanup: CleanupPolicy) -> u32 {
     }
 }
 
+fn arrow_compression_code(compression: ArrowCompression) -> u32 {
+    match compression {
+        ArrowCompression::Zstd => 0,
+        ArrowCompression::Lz4 => 1,
+        ArrowCompression::None => 2,
+    }
+}
+
+fn kafka_value_code(format: KafkaValueFormat) -> u32 {
+    match format {
+        KafkaValueFormat::Json => 0,
+        KafkaValueFormat::Raw => 1,
+    }
+}
+
 impl From<&TableOptions> for Options {
     fn from(options: &TableOptions) -> Options {
         let TableOptions {
@@ -217,15 +238,31 @@ impl From<&TableOptions> for Options {
             batch_bytes_max,
             timestamps,
             cleanup,
+            arrow_compression,
+            kafka_value,
             kept,
         } = options;
         let (buckets, log_ttl_ms, retention_bytes) = (*buckets, *log_ttl_ms, *retention_bytes);
         let format = match format {
             LogFormat::Kafka => KAFKA,
+            LogFormat::Arrow => ARROW,
         };
         let (timestamps, cleanup) = (timestamps_code(*timestamps), cleanup_code(*cleanup));
         let (batch_bytes_max, kept) = (*batch_bytes_max, config_list(kept.iter()));
-        Options { format, buckets, log_ttl_ms, retention_bytes, batch_bytes_max, timestamps, cleanup, kept }
+        let arrow_compression = arrow_compression_code(*arrow_compression);
+        let kafka_value = kafka_value_code(*kafka_value);
+        Options {
+            format,
+            buckets,
+            log_ttl_ms,
+            retention_bytes,
+            batch_bytes_max,
+            timestamps,
+            cleanup,
+            kept,
+            arrow_compression,
+            kafka_value,
+        }
     }
 }
 
@@ -240,10 +277,13 @@ impl TryFrom<Options> for TableOptions {
             batch_bytes_max,
             timestamps,
             cleanup,
+            arrow_compression,
+            kafka_value,
             kept,
         } = wire;
         let format = match format {
             KAFKA => LogFormat::Kafka,
+            ARROW => LogFormat::Arrow,
             other => return Err(WireError::Unsupported(format!("log format {other}"))),
         };
         let timestamps = match timestamps {
@@ -259,6 +299,17 @@ impl TryFrom<Options> for TableOptions {
             4 => CleanupPolicy::None,
             other => return Err(WireError::Unsupported(format!("cleanup policy {other}"))),
         };
+        let arrow_compression = match arrow_compression {
+            0 => ArrowCompression::Zstd,
+            1 => ArrowCompression::Lz4,
+            2 => ArrowCompression::None,
+            other => return Err(WireError::Unsupported(format!("compression {other} of Arrow batches"))),
+        };
+        let kafka_value = match kafka_value {
+            0 => KafkaValueFormat::Json,
+            1 => KafkaValueFormat::Raw,
+            other => return Err(WireError::Unsupported(format!("value format {other}"))),
+        };
         Ok(TableOptions {
             format,
             buckets,
@@ -267,6 +318,8 @@ impl TryFrom<Options> for TableOptions {
             batch_bytes_max,
             timestamps,
             cleanup,
+            arrow_compression,
+            kafka_value,
             kept: config_map(kept)?.into(),
         })
     }

@@ -1,7 +1,8 @@
 //! Messages of results, which snapshots keep with their request ids (I12).
 //!
 //! Lives on: anywhere (pure).
-use mink_types::{BucketEpoch, BucketId, DatabaseId, Incarnation, ObjectId, Offset, TableId};
+use mink_types::schema::SchemaId;
+use mink_types::{BucketEpoch, BucketId, DatabaseId, Incarnation, ObjectId, Offset, PartitionId, TableId};
 
 use super::WireError;
 use super::parts::{Bucket, ObjectName, Path, bucket_id, database_name, needed, object_id};
@@ -86,11 +87,12 @@ macro_rules! codes {
 codes!(invalid_code, invalid, Invalid {
     1 => SecondRegistration, 2 => ZeroUuid, 3 => UuidTaken, 4 => NoBuckets, 5 => EmptyRange, 6 => ForeignTrim,
     7 => SealBelowTrim, 8 => StartOutOfRange, 9 => FeatureLevel, 10 => FixedForTable, 11 => UnknownNode, 12 => EmptyName,
+    13 => SchemaAndFormat, 14 => SchemaNotFirst, 15 => SchemaDoesNotFollow, 16 => NotPartitioned, 17 => PartitionValues,
 });
 codes!(fault_code, fault, ObjectFault { 1 => Known, 2 => Foreign, 3 => Differs, 4 => Lengths, 5 => Lost });
 codes!(limit_code, limit, LimitKind {
     1 => Buckets, 2 => BucketsPerTable, 3 => Databases, 4 => TextBytes, 5 => Listeners, 6 => Stores, 7 => BrokerConfigs,
-    8 => KeptConfigs,
+    8 => KeptConfigs, 9 => Schemas, 10 => SchemaBytes, 11 => Partitions,
 });
 
 impl From<&CommandResult> for ResultMessage {
@@ -102,6 +104,7 @@ impl From<&CommandResult> for ResultMessage {
                 Answer::Registered(incarnation) => numbered(2, incarnation.0),
                 Answer::DatabaseCreated(id) => numbered(3, id.0),
                 Answer::TableCreated(id) => numbered(4, id.0),
+                Answer::PartitionCreated(id) => numbered(6, id.0),
                 Answer::Opened { refused } => {
                     let stale = refused.iter().copied().map(stale_message).collect();
                     ResultMessage { stale, ..numbered(5, 0) }
@@ -137,6 +140,11 @@ impl From<&CommandResult> for ResultMessage {
                 }
                 Refusal::TableChanged { id } => numbered(116, id.0),
                 Refusal::BrokerConfigsChanged => numbered(117, 0),
+                Refusal::SchemaChanged { id, newest } => {
+                    ResultMessage { code: newest.0, ..numbered(118, id.0) }
+                }
+                Refusal::PartitionExists { id } => numbered(119, id.0),
+                Refusal::PartitionNotFound { id } => numbered(120, id.0),
                 Refusal::Invalid(what) => ResultMessage { code: invalid_code(*what), ..numbered(115, 0) },
             },
         }
@@ -157,6 +165,7 @@ impl TryFrom<ResultMessage> for CommandResult {
                 let refused = wire.stale.into_iter().map(stale).collect::<Result<_, _>>()?;
                 return Ok(CommandResult::Done(Answer::Opened { refused }));
             }
+            6 => return Ok(CommandResult::Done(Answer::PartitionCreated(PartitionId(number)))),
             100 => Refusal::Forgotten,
             101 => Refusal::AlreadyFenced { incarnation },
             102 => Refusal::Fenced { incarnation },
@@ -184,6 +193,9 @@ impl TryFrom<ResultMessage> for CommandResult {
             115 => Refusal::Invalid(invalid(wire.code)?),
             116 => Refusal::TableChanged { id: TableId(number) },
             117 => Refusal::BrokerConfigsChanged,
+            118 => Refusal::SchemaChanged { id: TableId(number), newest: SchemaId(wire.code) },
+            119 => Refusal::PartitionExists { id: PartitionId(number) },
+            120 => Refusal::PartitionNotFound { id: PartitionId(number) },
             kind => return Err(WireError::Unsupported(format!("result kind {kind}"))),
         };
         Ok(CommandResult::Refused(refusal))

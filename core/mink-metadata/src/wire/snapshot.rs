@@ -3,21 +3,24 @@
 //! Lives on: anywhere (pure).
 //! Invariants: I11 (equal states give equal bytes: every list is in key order); what follows from the rest is not written,
 //! and is checked when read.
+mod tables;
+
 use imbl::OrdMap;
 use mink_types::{
     BucketEpoch, ClusterUuid, CommitTime, DatabaseId, Incarnation, LogIndex, ObjectId, Offset, RowHash,
-    SessionId, TableId, TableUuid, Timestamp, WalNumber, Witness,
+    SessionId, Timestamp, WalNumber, Witness,
 };
 use prost::Message as _;
 
 use super::WireError;
 use super::parts::{
-    Bucket, Chain, Config, Listener, ObjectName, Options, Path, bucket_id, config_list, config_map,
-    database_name, needed, object_id, of_map, scope, scope_node, sixteen,
+    Bucket, Chain, Config, Listener, ObjectName, bucket_id, config_list, config_map, database_name, needed,
+    object_id, of_map, scope, scope_node, sixteen,
 };
 use super::results::ResultMessage;
 use crate::Ranges;
 use crate::state::{self, State};
+use tables::TableMessage;
 
 #[derive(Clone, PartialEq, prost::Message)]
 struct StateMessage {
@@ -67,22 +70,6 @@ struct DatabaseMessage {
     name: String,
     #[prost(uint64, tag = "3")]
     created: u64,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-struct TableMessage {
-    #[prost(uint64, tag = "1")]
-    id: u64,
-    #[prost(message, optional, tag = "2")]
-    path: Option<Path>,
-    #[prost(bytes = "vec", tag = "3")]
-    uuid: Vec<u8>,
-    #[prost(message, optional, tag = "4")]
-    options: Option<Options>,
-    #[prost(uint64, tag = "5")]
-    created: u64,
-    #[prost(uint32, tag = "6")]
-    buckets: u32,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -207,7 +194,7 @@ pub(crate) fn encode(state: &State) -> Vec<u8> {
             .values()
             .map(|d| DatabaseMessage { id: d.id.0, name: d.name.as_str().into(), created: d.created.0 })
             .collect(),
-        tables: state.tables().map(table_message).collect(),
+        tables: state.tables().map(Into::into).collect(),
         buckets: state.buckets.iter().map(|(id, bucket)| bucket_message((*id).into(), bucket)).collect(),
         objects: state
             .objects
@@ -246,17 +233,6 @@ pub(crate) fn encode(state: &State) -> Vec<u8> {
             .collect(),
     }
     .encode_to_vec()
-}
-
-fn table_message(table: &state::Table) -> TableMessage {
-    TableMessage {
-        id: table.id.0,
-        path: Some((&table.path).into()),
-        uuid: table.uuid.0.to_vec(),
-        options: Some((&table.options).into()),
-        created: table.created().0,
-        buckets: table.buckets,
-    }
 }
 
 fn bucket_message(id: Bucket, bucket: &state::Bucket) -> BucketMessage {
@@ -323,7 +299,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<State, WireError> {
         state.incarnations.insert(incarnation.chain.incarnation, incarnation);
     }
     for table in wire.tables {
-        state.index_table(&table_of(table)?);
+        state.index_table(&table.try_into()?);
     }
     for object in wire.objects {
         let (length, footer_length, checksum) = (object.length, object.footer_length, object.checksum);
@@ -350,20 +326,6 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<State, WireError> {
     Ok(state)
 }
 
-fn table_of(wire: TableMessage) -> Result<state::Table, WireError> {
-    let table = state::Table {
-        id: TableId(wire.id),
-        path: needed(wire.path, "a table without an address")?.try_into()?,
-        uuid: TableUuid(sixteen(&wire.uuid)?),
-        options: needed(wire.options, "a table without options")?.try_into()?,
-        buckets: wire.buckets,
-    };
-    if table.created() != LogIndex(wire.created) {
-        return Err(WireError::Malformed("a table's id does not begin with the row that created it"));
-    }
-    Ok(table)
-}
-
 fn incarnation_of(wire: IncarnationMessage) -> Result<state::IncarnationState, WireError> {
     Ok(state::IncarnationState {
         chain: needed(wire.chain, "an incarnation without a chain")?.into(),
@@ -382,7 +344,7 @@ fn incarnation_of(wire: IncarnationMessage) -> Result<state::IncarnationState, W
 
 fn add_bucket(state: &mut State, wire: BucketMessage) -> Result<(), WireError> {
     let id = bucket_id(wire.id)?;
-    let known = state.tables.get(&id.table).is_some_and(|table| id.bucket.0 < table.buckets);
+    let known = state.tables.get(&id.table).is_some_and(|table| table.has_bucket(&id));
     let owner = wire.owner.map(Incarnation);
     if !known || owner.is_some_and(|owner| !state.incarnations.contains_key(&owner)) {
         return Err(WireError::Malformed("a bucket without its table or owner"));
@@ -441,7 +403,7 @@ fn check(state: &State) -> Result<(), WireError> {
     if state.objects.iter().any(|(id, object)| object.ranges == 0 || state.doomed.contains_key(id)) {
         return Err(WireError::Malformed("an object without a range, or one that is doomed and in use"));
     }
-    let buckets: usize = state.tables.values().map(|table| table.buckets as usize).sum();
+    let buckets: usize = state.tables.values().map(|table| table.bucket_count()).sum();
     if buckets != state.buckets.len() {
         return Err(WireError::Malformed("a table without all of its buckets"));
     }

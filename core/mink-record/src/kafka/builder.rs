@@ -180,38 +180,42 @@ impl BatchBuilder {
                 format!("a batch of {} bytes is more than the format holds", batch.len()),
             )
         })?;
-        let stamp = producer.unwrap_or(ProducerStamp { id: -1, epoch: -1, base_sequence: -1 });
-        let header = Unsigned { length, codec, count, base_timestamp, max_timestamp, stamp };
+        let stamp = producer;
+        let header = Unsigned { magic: MAGIC, length, codec, count, base_timestamp, max_timestamp, stamp };
         header.write(&mut batch);
         Ok(Bytes::from(batch))
     }
 }
 
 /// The header before its checksum is known.
-struct Unsigned {
-    length: i32,
-    codec: Codec,
-    count: i32,
-    base_timestamp: i64,
-    max_timestamp: i64,
-    stamp: ProducerStamp,
+pub(crate) struct Unsigned {
+    pub(crate) magic: i8,
+    pub(crate) length: i32,
+    pub(crate) codec: Codec,
+    pub(crate) count: i32,
+    pub(crate) base_timestamp: i64,
+    pub(crate) max_timestamp: i64,
+    /// None: not of an idempotent producer.
+    pub(crate) stamp: Option<ProducerStamp>,
 }
 
 impl Unsigned {
-    fn write(&self, batch: &mut [u8]) {
+    /// Writes the header over the first bytes of the batch, and the checksum of all of it.
+    pub(crate) fn write(&self, batch: &mut [u8]) {
+        let stamp = self.stamp.unwrap_or(ProducerStamp { id: -1, epoch: -1, base_sequence: -1 });
         let mut fields = Fields { batch, at: 0 };
         fields.put(0_i64.to_be_bytes()); // base offset
         fields.put(self.length.to_be_bytes());
         fields.put((-1_i32).to_be_bytes()); // leader epoch: the broker's to set
-        fields.put(MAGIC.to_be_bytes());
+        fields.put(self.magic.to_be_bytes());
         fields.put([0; 4]);
         fields.put((self.codec as i16).to_be_bytes());
         fields.put((self.count - 1).to_be_bytes());
         fields.put(self.base_timestamp.to_be_bytes());
         fields.put(self.max_timestamp.to_be_bytes());
-        fields.put(self.stamp.id.to_be_bytes());
-        fields.put(self.stamp.epoch.to_be_bytes());
-        fields.put(self.stamp.base_sequence.to_be_bytes());
+        fields.put(stamp.id.to_be_bytes());
+        fields.put(stamp.epoch.to_be_bytes());
+        fields.put(stamp.base_sequence.to_be_bytes());
         fields.put(self.count.to_be_bytes());
         debug_assert_eq!(fields.at, HEADER_BYTES);
         let checksum = crc32c::crc32c(fields.batch.get(CHECKED_FROM..).unwrap_or_default());

@@ -1,4 +1,5 @@
-//! The 61 bytes before the records of a batch: what can be known without inflating anything.
+//! The 61 bytes before the records of a batch: what can be known without inflating anything. Batches of Arrow begin with the same bytes
+//! ([`BatchFormat`]), so that a log is kept, recovered and read by them whatever its batches hold.
 //!
 //! Lives on: anywhere (pure).
 //! Invariants: I19: `parse` looks at the header alone and allocates nothing.
@@ -21,11 +22,22 @@ pub(super) const CHECKED_FROM: usize = 21;
 pub(super) const ATTRIBUTES_AT: usize = 21;
 pub(super) const MAX_TIMESTAMP_AT: usize = 35;
 pub(super) const MAGIC: i8 = 2;
+/// Far from what Kafka may count up to.
+pub(crate) const ARROW_MAGIC: i8 = 16;
 /// Length, three deltas, two lengths and a header count, a byte each: no record is smaller.
 pub(super) const RECORD_BYTES_MIN: usize = 7;
 
 const _: () =
     assert!(CHECKED_FROM == CHECKSUM_AT + 4 && CHECKSUM_AT == MAGIC_AT + 1 && ATTRIBUTES_AT == CHECKED_FROM);
+
+/// What follows the header, told by its magic byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum BatchFormat {
+    /// Magic 2: Kafka's records ([`records`](super::records)).
+    Kafka,
+    /// Magic 16: a record batch of Arrow ([`ArrowBatch`](crate::arrow::ArrowBatch)).
+    Arrow,
+}
 
 /// The flags of a batch. The codec is known to exist; other bits are as they came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +112,8 @@ impl Attributes {
 /// ([`BatchHeader::verify_checksum`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchHeader {
+    /// What follows the header.
+    pub format: BatchFormat,
     /// Offset of the batch's first record (or where it was, once compaction removed it), at least 0.
     pub base_offset: i64,
     /// Bytes of the batch after this field: the whole batch less 12.
@@ -131,7 +145,8 @@ impl BatchHeader {
     ///
     /// # Errors
     /// `Incomplete` for fewer than 61 bytes; `OldFormat`; `UnsupportedCodec`; `Corrupt` for a length below the
-    /// header's own; `InvalidRecord` for a magic above 2 or a negative offset, delta or count.
+    /// header's own; `InvalidRecord` for a magic that is not known, a negative offset, delta or count, or a codec of Kafka's in a
+    /// batch of Arrow.
     pub fn parse(bytes: &[u8]) -> Result<Self, RecordError> {
         Framed::read(bytes)?.header()
     }
@@ -159,8 +174,13 @@ impl BatchHeader {
         verify_checksum(self.checksum, self.whole(batch)?)
     }
 
+    /// That what follows the header are Kafka's records.
+    pub(super) fn check_kafka(&self) -> Result<(), RecordError> {
+        check_kafka(self.format)
+    }
+
     /// `batch` cut to this batch.
-    pub(super) fn whole<'a>(&self, batch: &'a [u8]) -> Result<&'a [u8], RecordError> {
+    pub(crate) fn whole<'a>(&self, batch: &'a [u8]) -> Result<&'a [u8], RecordError> {
         whole(batch, self.total_bytes())
     }
 }
@@ -170,6 +190,15 @@ impl BatchHeader {
 pub fn stated_checksum(batch: &[u8]) -> Option<(usize, u32)> {
     let field = batch.get(CHECKSUM_AT..CHECKED_FROM)?.first_chunk()?;
     Some((CHECKED_FROM, u32::from_be_bytes(*field)))
+}
+
+pub(super) fn check_kafka(format: BatchFormat) -> Result<(), RecordError> {
+    match format {
+        BatchFormat::Kafka => Ok(()),
+        BatchFormat::Arrow => Err(RecordError::invalid(format!(
+            "record batch format {ARROW_MAGIC} is that of Arrow, not of Kafka's records; use format 2"
+        ))),
+    }
 }
 
 fn total_bytes(batch_length: i32) -> usize {
@@ -198,9 +227,10 @@ fn verify_checksum(stated: u32, whole: &[u8]) -> Result<(), RecordError> {
 }
 
 /// The magic byte lies at the same place in all formats, and an old message set can be shorter than a new header.
-fn check_magic(bytes: &[u8]) -> Result<(), RecordError> {
+fn check_magic(bytes: &[u8]) -> Result<BatchFormat, RecordError> {
     match bytes.get(MAGIC_AT).map(|byte| byte.cast_signed()) {
-        None | Some(MAGIC) => Ok(()),
+        None | Some(MAGIC) => Ok(BatchFormat::Kafka),
+        Some(ARROW_MAGIC) => Ok(BatchFormat::Arrow),
         Some(old @ (0 | 1)) => Err(RecordError::new(
             RecordErrorKind::OldFormat,
             format!(
@@ -216,6 +246,7 @@ fn check_magic(bytes: &[u8]) -> Result<(), RecordError> {
 /// The fields of a header of which only those outside the checksum were looked at: damage must be told from a
 /// producer's fault, so the checksum comes before the rest.
 pub(super) struct Framed {
+    pub(super) format: BatchFormat,
     base_offset: i64,
     batch_length: i32,
     partition_leader_epoch: i32,
@@ -234,8 +265,8 @@ impl Framed {
     /// # Errors
     /// `Incomplete`, `OldFormat`, `Corrupt` for the length, `InvalidRecord` for the magic.
     pub(super) fn read(bytes: &[u8]) -> Result<Self, RecordError> {
-        check_magic(bytes)?;
-        let framed = Self::fields(bytes).ok_or_else(|| {
+        let format = check_magic(bytes)?;
+        let framed = Self::fields(format, bytes).ok_or_else(|| {
             RecordError::new(
                 RecordErrorKind::Incomplete,
                 format!("{} bytes are no batch; its header alone has {HEADER_BYTES}", bytes.len()),
@@ -254,13 +285,14 @@ impl Framed {
         Ok(framed)
     }
 
-    fn fields(bytes: &[u8]) -> Option<Self> {
+    fn fields(format: BatchFormat, bytes: &[u8]) -> Option<Self> {
         let mut at = Bounded::new(bytes);
         let base_offset = at.i64()?;
         let batch_length = at.i32()?;
         let partition_leader_epoch = at.i32()?;
         at.i8()?; // magic, checked before
         Some(Self {
+            format,
             base_offset,
             batch_length,
             partition_leader_epoch,
@@ -299,7 +331,14 @@ impl Framed {
         if self.base_offset < 0 || self.base_offset.checked_add(self.last_offset_delta.into()).is_none() {
             return Err(RecordError::invalid(format!("base offset {} is out of range", self.base_offset)));
         }
+        if self.format == BatchFormat::Arrow && attributes.codec() != Codec::None {
+            return Err(RecordError::invalid(format!(
+                "a batch of Arrow says itself how it is compressed; its header must have codec none, not {}",
+                attributes.codec()
+            )));
+        }
         Ok(BatchHeader {
+            format: self.format,
             base_offset: self.base_offset,
             batch_length: self.batch_length,
             partition_leader_epoch: self.partition_leader_epoch,

@@ -27,7 +27,7 @@ const STEP_BYTES_MIN: usize = 4 * 1024;
 const GROWTH_EXPECTED: usize = 4;
 
 /// The plain bytes behind `compressed`.
-pub(super) fn inflate(codec: Codec, compressed: &[u8], bytes_max: usize) -> Result<Vec<u8>, RecordError> {
+pub(crate) fn inflate(codec: Codec, compressed: &[u8], bytes_max: usize) -> Result<Vec<u8>, RecordError> {
     let output = Output::new(compressed.len(), bytes_max);
     match codec {
         Codec::None => Ok(compressed.to_vec()),

@@ -3,7 +3,7 @@
 //! Lives on: anywhere (pure).
 //! Invariants: I2 (a batch takes exactly as many offsets as it states records), I19.
 
-use super::header::{Framed, RECORD_BYTES_MIN};
+use super::header::{Framed, RECORD_BYTES_MIN, check_kafka};
 use super::{Attributes, BatchHeader, Codec, HEADER_BYTES, TimestampType};
 use crate::{RecordError, RecordErrorKind};
 
@@ -30,6 +30,7 @@ pub fn check_produced(bytes: &[u8], limits: ProducedLimits) -> Result<BatchHeade
         return Err(RecordError::invalid("no record batch; send exactly one for each partition"));
     }
     let framed = Framed::read(bytes)?;
+    check_kafka(framed.format)?;
     check_frame(framed.total_bytes(), bytes.len(), limits.batch_bytes_max)?;
     framed.verify_checksum(bytes)?;
     let header = framed.header()?;

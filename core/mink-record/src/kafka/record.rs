@@ -119,6 +119,7 @@ pub(super) fn plain(
     mut batch: Bytes,
     inflated_bytes_max: usize,
 ) -> Result<Bytes, RecordError> {
+    header.check_kafka()?;
     header.whole(&batch)?;
     batch.truncate(header.total_bytes());
     let stored = batch.split_off(HEADER_BYTES);

@@ -6,7 +6,7 @@
 use bytes::Bytes;
 
 use super::record::{Walk, plain};
-use super::{BatchHeader, TimestampType};
+use super::{BatchFormat, BatchHeader, TimestampType};
 use crate::RecordError;
 
 /// A record by place and time.
@@ -30,6 +30,9 @@ pub fn first_at_or_after(
     if header.max_timestamp < target {
         return Ok(None);
     }
+    if header.format == BatchFormat::Arrow {
+        return Ok(first_row(header));
+    }
     let mut first = None;
     visit(header, batch, inflated_bytes_max, |record| {
         if record.timestamp >= target {
@@ -47,6 +50,9 @@ pub fn max_timestamp_record(
     batch: Bytes,
     inflated_bytes_max: usize,
 ) -> Result<Option<RecordTime>, RecordError> {
+    if header.format == BatchFormat::Arrow {
+        return Ok(first_row(header));
+    }
     let mut greatest: Option<RecordTime> = None;
     visit(header, batch, inflated_bytes_max, |record| {
         if greatest.is_none_or(|before| record.timestamp > before.timestamp) {
@@ -56,6 +62,12 @@ pub fn max_timestamp_record(
         header.attributes.timestamp_type() == TimestampType::CreateTime
     })?;
     Ok(greatest)
+}
+
+/// Rows of Arrow have no time of their own: all were appended at that of their batch.
+fn first_row(header: &BatchHeader) -> Option<RecordTime> {
+    (header.record_count > 0)
+        .then_some(RecordTime { offset: header.base_offset, timestamp: header.max_timestamp })
 }
 
 /// Shows the records to `more` until it says no.

@@ -1,8 +1,8 @@
 //! `mink bench consume`: how fast records come out, and what that costs.
 //!
 //! Lives on: the command's task.
-use super::CommonArgs;
-use super::report::Run;
+use super::report::{Run, rounded};
+use super::{CommonArgs, Measured};
 use crate::address::{table_path, topic};
 use crate::failure::Failure;
 use clap::Args;
@@ -18,6 +18,7 @@ Examples:
   mink bench consume kafka.bench --follow --duration 30s  while `mink bench produce --rate` runs: how old are records when they come?
 
 Reads what the table holds, partitions in parallel, checks every batch and decodes every record. Latency is that of a read.
+A read that fails ends the run: what was read until then is told, and the command fails.
 With --follow it begins at the end, and a read waits for records, so its latency tells little: look at end to end, which is the time from a
 record's timestamp to its arrival, in steps of 1 ms. The producer's clock must be this machine's or as right.";
 
@@ -27,9 +28,9 @@ pub(super) struct ConsumeArgs {
     #[arg(value_parser = table_path)]
     table: TablePath,
     /// End after about so many records, those of the warm-up among them
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     records: Option<u64>,
-    /// Connections to which the partitions are dealt out
+    /// Connections to which the partitions are dealt out, at most one for each
     #[arg(long, value_name = "N", default_value_t = 4)]
     connections: usize,
     /// Bytes of one read
@@ -48,6 +49,10 @@ pub(super) async fn run(args: &ConsumeArgs) -> Result<(), Failure> {
     }
     let read_bytes =
         i32::try_from(args.read_bytes.0).map_err(|_| Failure::usage("--read-bytes takes less than 2GiB"))?;
+    if read_bytes == 0 {
+        return Err(Failure::usage("--read-bytes takes a size above 0"));
+    }
+    args.common.check_outputs()?;
     let load = ConsumeLoad {
         topic: topic(&args.table),
         records: args.records,
@@ -61,8 +66,11 @@ pub(super) async fn run(args: &ConsumeArgs) -> Result<(), Failure> {
     let (client, sent) = (&client, &load);
     let ended =
         args.common.measured(args.records, |progress| async move { consume(client, sent, &progress).await });
-    let (result, cost) = ended.await?;
-    args.common.tell(&Run { verb: "consume", settings: settings(args), result: &result, cost: &cost })
+    let measured = ended.await?;
+    let Measured { result, cost, .. } = &measured;
+    // After an error too: what was read until then is told.
+    args.common.tell(&Run { verb: "consume", settings: settings(args), result, cost })?;
+    measured.end()
 }
 
 fn settings(args: &ConsumeArgs) -> Value {
@@ -70,8 +78,8 @@ fn settings(args: &ConsumeArgs) -> Value {
         "table": args.table.to_string(),
         "kafka": args.common.kafka.kafka,
         "records": args.records,
-        "duration_seconds": args.common.duration.map(|duration| duration.as_secs_f64()),
-        "warmup_seconds": args.common.warmup.as_secs_f64(),
+        "duration_seconds": args.common.duration.map(|duration| rounded(duration.as_secs_f64())),
+        "warmup_seconds": rounded(args.common.warmup.as_secs_f64()),
         // One for each partition then.
         "connections": (!args.follow).then_some(args.connections),
         "read_bytes": args.read_bytes.0,

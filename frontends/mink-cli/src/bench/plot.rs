@@ -18,8 +18,8 @@ const STYLE: &str = "text{font:12px sans-serif;fill:#222}.title text{font-size:1
     .axis{stroke:#222;fill:none}.line{stroke:#1f6fb4;stroke-width:2;fill:none}";
 
 /// One set of axes with one line.
-struct Panel<'a> {
-    title: &'a str,
+struct Panel {
+    title: String,
     top: f64,
     bottom: f64,
     /// Place on the x axis, from 0 to `x_max`, and text.
@@ -30,7 +30,11 @@ struct Panel<'a> {
 }
 
 /// The file.
-pub(super) fn svg(title: &str, result: &LoadResult) -> Result<String, fmt::Error> {
+pub(super) fn svg(
+    [title, below]: &[String; 2],
+    latency_from: &str,
+    result: &LoadResult,
+) -> Result<String, fmt::Error> {
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" height=\"{HEIGHT}\">\n\
          <style>{STYLE}</style>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
@@ -38,7 +42,8 @@ pub(super) fn svg(title: &str, result: &LoadResult) -> Result<String, fmt::Error
     out.push_str("<g class=\"title\">\n");
     text(&mut out, (WIDTH / 2.0, 24.0), "middle", title)?;
     out.push_str("</g>\n");
-    latency(result).draw(&mut out)?;
+    text(&mut out, (WIDTH / 2.0, 44.0), "middle", below)?;
+    latency(latency_from, result).draw(&mut out)?;
     throughput(result).draw(&mut out)?;
     out.push_str("</svg>\n");
     Ok(out)
@@ -46,7 +51,7 @@ pub(super) fn svg(title: &str, result: &LoadResult) -> Result<String, fmt::Error
 
 /// Percentiles on a scale on which each further nine takes the same room.
 #[expect(clippy::cast_precision_loss, reason = "a picture")]
-fn latency(result: &LoadResult) -> Panel<'static> {
+fn latency(from: &str, result: &LoadResult) -> Panel {
     let nines = |quantile: f64| -(1.0 - quantile).log10();
     // Beyond one in all records there is nothing to tell apart.
     let x_max = (result.latency.len().max(10) as f64).log10();
@@ -58,8 +63,8 @@ fn latency(result: &LoadResult) -> Panel<'static> {
     let x_marks = marks.iter().enumerate().map(|(at, mark)| (at as f64, (*mark).to_owned()));
     let x_marks = x_marks.filter(|(at, _)| *at <= x_max).collect();
     Panel {
-        title: "latency by percentile, ms",
-        top: 60.0,
+        title: format!("latency by percentile, ms, from when {from}"),
+        top: 80.0,
         bottom: 310.0,
         x_marks,
         x_max,
@@ -67,19 +72,20 @@ fn latency(result: &LoadResult) -> Panel<'static> {
     }
 }
 
-/// Each second at its middle; the last one may be a part of a second.
+/// Each second is a step; the last one may be a part of a second.
 #[expect(clippy::cast_precision_loss, reason = "a picture")]
-fn throughput(result: &LoadResult) -> Panel<'static> {
+fn throughput(result: &LoadResult) -> Panel {
     let elapsed = result.elapsed.as_secs_f64();
     let points = result.series.iter().enumerate().filter_map(|(at, second)| {
-        let share = (elapsed - at as f64).min(1.0);
-        let rate = second.bytes as f64 / f64::from(1 << 20) / share;
-        (share >= SHARE_MIN || at == 0).then_some((at as f64 + share / 2.0, rate))
+        let (at, share) = (at as f64, (elapsed - at as f64).min(1.0));
+        let rate = second.bytes as f64 / f64::from(1 << 20) / share.max(1e-9);
+        (share >= SHARE_MIN || at < 0.5).then_some([(at, rate), (at + share.max(0.0), rate)])
     });
+    let points = points.flatten();
     let x_max = elapsed.max(1e-3);
     let x_marks = marks(x_max).into_iter().map(|at| (at, format!("{at} s"))).collect();
     Panel {
-        title: "throughput by second, MiB/s",
+        title: "throughput by second, MiB/s".into(),
         top: 370.0,
         bottom: 600.0,
         x_marks,
@@ -88,7 +94,7 @@ fn throughput(result: &LoadResult) -> Panel<'static> {
     }
 }
 
-impl Panel<'_> {
+impl Panel {
     fn draw(&self, out: &mut String) -> fmt::Result {
         let highest = self.points.iter().map(|(_, y)| *y).fold(0.0, f64::max);
         let y_marks = marks(highest);
@@ -96,7 +102,7 @@ impl Panel<'_> {
         let y_max = highest.max(1e-9) * 1.05;
         let x = |at: f64| LEFT + (RIGHT - LEFT) * at / self.x_max;
         let y = |at: f64| self.bottom - (self.bottom - self.top) * at / y_max;
-        text(out, (LEFT, self.top - 10.0), "start", self.title)?;
+        text(out, (LEFT, self.top - 10.0), "start", &self.title)?;
         for at in y_marks {
             line(out, "mark", &[(LEFT, y(at)), (RIGHT, y(at))])?;
             text(out, (LEFT - 8.0, y(at) + 4.0), "end", &format!("{at}"))?;
@@ -137,7 +143,10 @@ fn text(out: &mut String, at: (f64, f64), anchor: &str, what: &str) -> fmt::Resu
 
 #[cfg(test)]
 mod tests {
+    use super::super::sample::empty;
     use super::*;
+    use mink_client::load::Second;
+    use std::time::Duration;
 
     #[test]
     fn marks_are_round_and_few_and_reach_up_to_the_highest() {
@@ -148,6 +157,26 @@ mod tests {
         for max in [0.001, 1.0, 9.99, 60.0, 123_456.0] {
             assert!((2..=7).contains(&marks(max).len()), "{max}: {:?}", marks(max));
         }
+    }
+
+    #[test]
+    fn a_run_of_less_than_a_second_has_a_line_too() {
+        let second = |bytes| Second { records: 1, bytes, p99: Duration::from_millis(1) };
+        let result = |elapsed, series| LoadResult { elapsed, series, ..empty() };
+        let panel = throughput(&result(Duration::from_millis(500), vec![second(1 << 20)]));
+        assert_eq!((panel.points, panel.x_max), (vec![(0.0, 2.0), (0.5, 2.0)], 0.5));
+        // What came in the drain is no throughput.
+        let series = vec![second(1 << 20), second(3 << 20), second(9 << 20)];
+        let panel = throughput(&result(Duration::from_secs(2), series));
+        assert_eq!(panel.points, [(0.0, 1.0), (1.0, 1.0), (1.0, 3.0), (2.0, 3.0)]);
+    }
+
+    #[test]
+    fn the_picture_says_from_when_latency_counts() {
+        let titles = ["kafka.load".to_owned(), "2026".to_owned()];
+        let drawn = svg(&titles, "due", &empty()).unwrap();
+        assert!(drawn.contains("from when due") && drawn.contains("kafka.load") && drawn.contains("2026"));
+        assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
     }
 
     #[test]

@@ -55,6 +55,7 @@ impl DemoNode {
             .arg("--data-dir")
             .arg(directory.join("data"))
             .args(["--kafka-listen", address(|ready| &ready.kafka)])
+            .args(["--flight-listen", "127.0.0.1:0"])
             .args(["--http-listen", address(|ready| &ready.http)])
             .args(["--log-level", "warn"])
             .env_remove("RUST_LOG")

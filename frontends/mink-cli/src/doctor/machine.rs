@@ -1,8 +1,9 @@
-//! What this machine allows a process: files, memory, cores, and whether its clock can be right.
+//! What this machine allows a process: files, memory, cores, io_uring, and whether its clock can be right.
 //!
 //! Lives on: the command's task.
 use super::Finding;
 use crate::numbers;
+use mink_server::Settings;
 use rustix::process::{Resource, getrlimit};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -15,7 +16,15 @@ const CLOCK_MIN_S: u64 = 1_704_067_200;
 
 pub(super) fn check() -> Vec<Finding> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    vec![open_files(getrlimit(Resource::Nofile).maximum), memory(memory_limit()), cores(), clock(now)]
+    // The remedy is in the words: those of the node's own log.
+    let uring = Settings::probe_uring().map_err(|error| (error.message().to_owned(), error.remedy()));
+    vec![
+        open_files(getrlimit(Resource::Nofile).maximum),
+        memory(memory_limit()),
+        cores(),
+        io_uring(uring),
+        clock(now),
+    ]
 }
 
 /// The hard limit: `mink serve` raises the soft one to it.
@@ -77,6 +86,19 @@ fn cores() -> Finding {
     }
 }
 
+/// What keeps this process from it keeps a node that is started in the same place from it.
+fn io_uring(probed: Result<(), (String, &'static str)>) -> Finding {
+    match probed {
+        Ok(()) => {
+            Finding::good("io_uring", "to be had; a node's cores run on it unless --runtime says otherwise")
+        }
+        Err((why, remedy)) => {
+            let why = why.trim_start_matches("--runtime uring: ");
+            Finding::warning("io_uring", format!("{why}: a node's cores run on epoll"), remedy)
+        }
+    }
+}
+
 fn clock(now_s: u64) -> Finding {
     if now_s < CLOCK_MIN_S {
         return Finding::bad(
@@ -95,11 +117,20 @@ mod tests {
 
     #[test]
     fn whatever_is_not_good_says_what_to_do() {
-        for finding in [open_files(Some(1024)), memory(Some(1 << 20)), memory(None), clock(0)] {
+        let refused = io_uring(Err(("--runtime uring: not permitted".into(), "permit it, or use epoll")));
+        assert!(refused.found.starts_with("not permitted: "), "{refused:?}");
+        for finding in [open_files(Some(1024)), memory(Some(1 << 20)), memory(None), refused, clock(0)] {
             assert_ne!(finding.severity, Severity::Good, "{finding:?}");
             assert!(finding.remedy.len() > 10, "{finding:?}");
         }
-        for finding in [open_files(None), open_files(Some(65_536)), memory(Some(1 << 34)), clock(u64::MAX)] {
+        let well = [
+            open_files(None),
+            open_files(Some(65_536)),
+            memory(Some(1 << 34)),
+            io_uring(Ok(())),
+            clock(u64::MAX),
+        ];
+        for finding in well {
             assert_eq!((finding.severity, finding.remedy.as_str()), (Severity::Good, ""));
         }
     }

@@ -74,6 +74,7 @@ fn status_findings(status: &Value) -> Vec<Finding> {
     let text = |name: &str| status.get(name).and_then(Value::as_str).unwrap_or("?").to_owned();
     let number = |name: &str| status.get(name).and_then(Value::as_u64).unwrap_or(0);
     let mut findings = vec![
+        Finding::good("runtime", format!("{}, {} shards", text("runtime"), numbers::count(number("shards")))),
         Finding::good("storage", text("storage")),
         Finding::good("database", format!("{}, at row {}", text("database"), number("metadata_index"))),
     ];
@@ -169,8 +170,10 @@ mod tests {
             ["lease", "stored data", "WAL"]
         );
         assert!(sick.iter().all(|finding| !finding.remedy.is_empty()));
-        let well = json!({ "lease": true, "lost": [], "wal_untrimmed_bytes": 0, "storage": "file:///x", "database": "sqlite" });
-        assert!(status_findings(&well).iter().all(|finding| finding.severity == Severity::Good));
+        let well = json!({ "lease": true, "runtime": "uring", "shards": 8, "lost": [], "wal_untrimmed_bytes": 0, "storage": "file:///x", "database": "sqlite" });
+        let findings = status_findings(&well);
+        assert!(findings.iter().all(|finding| finding.severity == Severity::Good));
+        assert!(findings.iter().any(|finding| finding.found == "uring, 8 shards"), "{findings:?}");
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! Batches of a load that wait for their ack.
 //!
 //! Lives on: gathered by the task that offers records, counted by one of its own per connection.
-use super::Progress;
+//! Invariants: every batch that was offered is counted, as acked, as failed, or as one without an ack.
+use super::ending::Ending;
 use super::tally::{Came, Tally};
 use crate::producer::Delivery;
+use futures::FutureExt;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -52,18 +54,38 @@ impl Group {
     }
 }
 
-/// Counts how batches end.
-pub(super) async fn count(mut groups: mpsc::Receiver<Group>, tally: Arc<Tally>, progress: Arc<Progress>) {
+/// Counts how batches end; those that have not when the load gives up are told as such.
+pub(super) async fn count(mut groups: mpsc::Receiver<Group>, tally: Arc<Tally>, ending: Ending) {
+    let mut given_up = std::pin::pin!(ending.given_up());
+    let mut is_given_up = false;
     while let Some(group) = groups.recv().await {
         let Group { records, bytes, .. } = group;
-        let ended = group.delivery.batch_ended().await;
+        let ended = if is_given_up {
+            group.delivery.batch_ended().now_or_never()
+        } else {
+            tokio::select! {
+                biased;
+                ended = group.delivery.batch_ended() => Some(ended),
+                () = &mut given_up => {
+                    is_given_up = true;
+                    None
+                }
+            }
+        };
+        let Some(ended) = ended else {
+            tally.unacked(&group.since);
+            continue;
+        };
         match ended.end {
             Ok(_) => {
                 let batches = u64::from(records > 0);
                 tally.came(ended.at, &Came { records, bytes, batches, since: &group.since, ages_ms: &[] });
-                progress.add(records + group.uncounted, bytes + group.uncounted_bytes);
+                ending.progress().add(records + group.uncounted, bytes + group.uncounted_bytes);
             }
-            Err(error) => tally.failed(ended.at, records + group.uncounted, error),
+            Err(error) => {
+                tally.unacked(&group.since);
+                tally.failed(ended.at, records + group.uncounted, error);
+            }
         }
     }
 }

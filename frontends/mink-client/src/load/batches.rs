@@ -2,9 +2,9 @@
 //!
 //! Lives on: one task per connection.
 //! Invariants: a record costs its encoding and no more, so that this command is not what is measured.
-use super::Span;
 use super::acks::{Group, Offered};
 use super::contents::Contents;
+use super::ending::Ending;
 use super::pace::Clock;
 use super::tally::Tally;
 use crate::error::{ClientError, ErrorKind};
@@ -26,7 +26,7 @@ pub(super) struct Batches {
     pub(super) room_bytes: usize,
     /// The longest.
     pub(super) value_bytes_max: usize,
-    pub(super) span: Span,
+    pub(super) ending: Ending,
 }
 
 impl Batches {
@@ -41,10 +41,22 @@ impl Batches {
         let partitions = std::mem::take(&mut self.partitions);
         for partition in partitions.into_iter().cycle() {
             let since = Instant::now();
-            if self.records == 0 || self.span.until.is_some_and(|until| since >= until) {
+            if self.records == 0 {
                 break;
             }
-            let room = producer.room(self.room_bytes).await?;
+            if let Some(over) = self.ending.over_since(since) {
+                tally.over(over);
+                break;
+            }
+            // A server that takes nothing leaves no room; the load's time ends all the same.
+            let room = tokio::select! {
+                biased;
+                room = producer.room(self.room_bytes) => room?,
+                over = self.ending.over() => {
+                    tally.over(over);
+                    break;
+                }
+            };
             let counts = tally.counts(since);
             let most = if counts { self.records } else { u64::MAX };
             let (batch, records, bytes) = self.fill(&mut contents, clock.ms(since), most)?;

@@ -2,6 +2,7 @@
 //!
 //! Lives on: per partition one task that reads and one that looks at what it read, so that the next read is on its way meanwhile.
 //! Invariants: every batch that is counted was checked against its checksum, every record was decoded.
+use super::ending::Ending;
 use super::tally::{Came, Tally};
 use super::{LoadResult, Progress, Span, check_connections, finish};
 use crate::client::Client;
@@ -13,10 +14,12 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 /// How long one read waits for records.
 const READ_WAIT: Duration = Duration::from_millis(500);
+/// How long after the end of a load's time a read that is under way is waited for.
+const READ_OVERTIME_MAX: Duration = Duration::from_secs(1);
 /// Answers of a partition that wait to be looked at, beside the one that is.
 const UNSEEN_MAX: usize = 1;
 
@@ -30,7 +33,7 @@ pub struct ConsumeLoad {
     pub warmup: Duration,
     /// Ends earlier, so long after the warm-up.
     pub duration: Option<Duration>,
-    /// Connections to which the partitions are dealt out. A load that follows has one for each partition, since a read that waits for
+    /// Connections to which the partitions are dealt out, at most one for each of them. A load that follows has one for each partition, since a read that waits for
     /// records holds up those behind it.
     pub connections: usize,
     /// Bytes of one read.
@@ -42,7 +45,8 @@ pub struct ConsumeLoad {
 /// Consumes.
 ///
 /// # Errors
-/// `Misuse` if there is no such topic, or a load that follows has no end; else the first error of any read.
+/// `Misuse` if there is no such topic, or a load that follows has no end; what keeps the load from starting. The first error of a read ends
+/// the load and stands in its result.
 pub async fn consume(
     client: &Client,
     load: &ConsumeLoad,
@@ -56,7 +60,8 @@ pub async fn consume(
     let topic = client.find_topic(&load.topic).await?;
     let topic =
         topic.ok_or_else(|| misuse(format!("there is no topic {}; produce to it first", load.topic)))?;
-    let connections = if load.follow { topic.partitions.len() } else { connections };
+    let partitions = topic.partitions.len();
+    let connections = if load.follow { partitions } else { connections.min(partitions) };
     let clients: Vec<Client> = (0..connections).map(|_| client.apart()).collect();
     let mut places = Vec::new();
     for partition in &topic.partitions {
@@ -66,18 +71,21 @@ pub async fn consume(
         places.push((partition.index, from, if load.follow { i64::MAX } else { end }));
     }
     let span = Span::new(Instant::now(), load.warmup, load.duration);
-    let tally = Arc::new(Tally::new(span.measured_from)?);
+    let tally = Arc::new(Tally::new(span.measured_from, span.until)?);
+    let ending = Ending::new(span.until, progress);
     let mut tasks = JoinSet::new();
     for ((partition, from, end), client) in places.into_iter().zip(clients.iter().cycle()) {
         let reader = Reader::new(client, &load.topic, partition).bytes_max(load.read_bytes);
         let records = load.records.unwrap_or(u64::MAX);
-        let place = Place { reader, from, end, until: span.until, records };
+        let place = Place { reader, from, end, records, ending: ending.clone(), tally: Arc::clone(&tally) };
         let (answers, unseen) = mpsc::channel(UNSEEN_MAX);
         tasks.spawn(look(unseen, load.follow, Arc::clone(&tally), Arc::clone(progress)));
-        tasks.spawn(place.read(answers, Arc::clone(progress)));
+        tasks.spawn(place.read(answers));
     }
-    finish(tasks, span, progress).await?;
-    tally.result(load.follow)
+    if let Err(error) = finish(tasks, span, &ending).await {
+        tally.failed(Instant::now(), 0, error);
+    }
+    Ok(LoadResult { connections, ..tally.result(load.follow)? })
 }
 
 /// Where one partition is read.
@@ -85,9 +93,10 @@ struct Place {
     reader: Reader,
     from: i64,
     end: i64,
-    until: Option<Instant>,
     /// Of all partitions together.
     records: u64,
+    ending: Ending,
+    tally: Arc<Tally>,
 }
 
 /// An answer that brought something.
@@ -99,15 +108,25 @@ struct Answer {
 }
 
 impl Place {
-    async fn read(self, answers: mpsc::Sender<Answer>, progress: Arc<Progress>) -> Result<(), ClientError> {
-        let mut from = self.from;
-        while from < self.end && progress.records.load(Ordering::Relaxed) < self.records {
+    async fn read(self, answers: mpsc::Sender<Answer>) -> Result<(), ClientError> {
+        let (mut from, read_before) = (self.from, &self.ending.progress().records);
+        while from < self.end && read_before.load(Ordering::Relaxed) < self.records {
             let asked = Instant::now();
-            let left = self.until.map_or(READ_WAIT, |until| until.saturating_duration_since(asked));
-            if left.is_zero() {
+            if let Some(over) = self.ending.over_since(asked) {
+                self.tally.over(over);
                 break;
             }
-            let fetched = self.reader.read_batches(from, left.min(READ_WAIT)).await?;
+            let until = self.ending.until();
+            let wait = until.map_or(READ_WAIT, |until| until.saturating_duration_since(asked).min(READ_WAIT));
+            // Whoever stops it waits for no read; a server that is gone is asked again and again, also when the time is over.
+            let fetched = tokio::select! {
+                biased;
+                fetched = self.reader.read_batches(from, wait) => fetched?,
+                over = self.over_in_a_read() => {
+                    self.tally.over(over);
+                    break;
+                }
+            };
             let next = fetched.next(from);
             if !fetched.is_empty() {
                 let answer = Answer { fetched, from, asked, came: Instant::now() };
@@ -119,6 +138,15 @@ impl Place {
             from = next;
         }
         Ok(())
+    }
+
+    /// Resolves when a read that is under way is given up.
+    async fn over_in_a_read(&self) -> Instant {
+        let over = self.ending.over().await;
+        if !self.ending.progress().is_stopped() {
+            sleep_until(over + READ_OVERTIME_MAX).await;
+        }
+        over
     }
 }
 

@@ -17,16 +17,28 @@ pub struct LoadResult {
     pub records: u64,
     /// Of keys and values.
     pub bytes: u64,
+    /// Of them, those that came before the load's time was over or it was told to stop; all of a load that came to its own end.
+    pub records_in_time: u64,
+    /// Of keys and values of those.
+    pub bytes_in_time: u64,
     /// That were acked; 0 of a load that reads.
     pub batches: u64,
-    /// Records that were not acked, in the warm-up too.
+    /// Records that were given up by an error, in the warm-up too.
     pub errors: u64,
+    /// Records without an ack: given up by an error, outstanding at the end, or never offered. They are in `latency` with the time from
+    /// when theirs began until the run ended, to a ms.
+    pub unacked: u64,
     pub first_error: Option<ClientError>,
     /// Records of an open loop that were due, but so far behind at the end that they were not offered any more; about.
     pub unsent: u64,
-    /// From the end of the warm-up to the last ack or read.
+    /// From the end of the warm-up to when the load's time was over or it was told to stop, else to the last ack or read. What a second
+    /// brought is told over this.
     pub elapsed: Duration,
-    /// Of an ack, or of a read that brought records, in us.
+    /// From then to the last ack, or to when what was outstanding was given up.
+    pub drain: Duration,
+    /// Connections that were used.
+    pub connections: usize,
+    /// Of an ack, or of a read that brought records, in us; of a record without an ack until the end.
     pub latency: Histogram<u64>,
     /// How long after it was due a record of an open loop was offered to the producer, in us: this load's own part in its latency.
     pub late: Histogram<u64>,
@@ -51,11 +63,16 @@ impl LoadResult {
         Ok(LoadResult {
             records: 0,
             bytes: 0,
+            records_in_time: 0,
+            bytes_in_time: 0,
             batches: 0,
             errors: 0,
+            unacked: 0,
             first_error: None,
             unsent: 0,
             elapsed: Duration::ZERO,
+            drain: Duration::ZERO,
+            connections: 0,
             latency: histogram()?,
             late: histogram()?,
             end_to_end: histogram()?,
@@ -66,13 +83,13 @@ impl LoadResult {
     /// Records per second.
     #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
     pub fn records_per_second(&self) -> f64 {
-        self.records as f64 / self.elapsed.as_secs_f64().max(1e-9)
+        self.records_in_time as f64 / self.elapsed.as_secs_f64().max(1e-9)
     }
 
     /// MiB of keys and values per second.
     #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
     pub fn mib_per_second(&self) -> f64 {
-        self.bytes as f64 / f64::from(1 << 20) / self.elapsed.as_secs_f64().max(1e-9)
+        self.bytes_in_time as f64 / f64::from(1 << 20) / self.elapsed.as_secs_f64().max(1e-9)
     }
 }
 

@@ -6,6 +6,8 @@ use tokio::time::Instant;
 
 /// Slowest rate, in records per second.
 const RATE_MIN: f64 = 1e-3;
+/// Moments that stand for all records that were due and not offered.
+const LEFT_MOMENTS_MAX: u64 = 10_000;
 
 /// What decides when the next record goes.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -36,12 +38,18 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// Number `index` of so many connections, from `begun` on; none in a closed loop.
-    pub(super) fn new(pace: Pace, index: usize, connections: usize, begun: Instant) -> Option<Schedule> {
+    /// Number `index` of so many connections, from `begun` on; none in a closed loop. The same seed gives the same times.
+    pub(super) fn new(
+        pace: Pace,
+        (index, connections): (usize, usize),
+        begun: Instant,
+        seed: u64,
+    ) -> Option<Schedule> {
         let Pace::Rate { per_second, arrivals } = pace else { return None };
         let all = Duration::from_secs_f64(1.0 / per_second.max(RATE_MIN));
         let times = |count: usize| all * u32::try_from(count).unwrap_or(u32::MAX);
-        let random = Random(index as u64);
+        // Seeds that differ by one give numbers that have nothing in common.
+        let random = Random(seed.wrapping_add(index as u64));
         let mut schedule = Schedule { due: begun + times(index), gap: times(connections), arrivals, random };
         if arrivals == Arrivals::Poisson {
             schedule.due = begun;
@@ -65,11 +73,21 @@ impl Schedule {
         due
     }
 
-    /// About how many are due before `until` beside those that `next` gave.
-    pub(super) fn left(&self, until: Instant) -> u64 {
+    /// About how many are due before `until` beside those that `next` gave, and about when: a few moments stand for all.
+    pub(super) fn left(&self, until: Instant) -> Vec<(Instant, u64)> {
         let left = until.saturating_duration_since(self.due);
-        u64::try_from(left.as_nanos() / self.gap.as_nanos().max(1)).unwrap_or(u64::MAX)
+        let count = u64::try_from(left.as_nanos() / self.gap.as_nanos().max(1)).unwrap_or(u64::MAX);
+        let steps = count.clamp(1, LEFT_MOMENTS_MAX);
+        // As many more in the first ones as do not divide.
+        let share = |step| count / steps + u64::from(step < count % steps);
+        let at = |step: u64| self.due + left.mul_f64(ratio(step, steps));
+        (0..steps).map(|step| (at(step), share(step))).filter(|(_, count)| *count > 0).collect()
     }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "both are small")]
+fn ratio(part: u64, whole: u64) -> f64 {
+    part as f64 / whole.max(1) as f64
 }
 
 /// Wall time by the clock that latencies are taken with.
@@ -119,12 +137,14 @@ impl Random {
 mod tests {
     use super::*;
 
+    const SEED: u64 = 7;
+
     fn times(arrivals: Arrivals, connections: usize, count: usize) -> Vec<Duration> {
         let begun = Instant::now();
         let pace = Pace::Rate { per_second: 1000.0, arrivals };
         let mut all = Vec::new();
         for index in 0..connections {
-            let mut schedule = Schedule::new(pace, index, connections, begun).unwrap();
+            let mut schedule = Schedule::new(pace, (index, connections), begun, SEED).unwrap();
             all.extend((0..count).map(|_| schedule.next() - begun));
         }
         all.sort();
@@ -151,10 +171,34 @@ mod tests {
     fn what_is_left_is_told_by_the_rate() {
         let begun = Instant::now();
         let pace = Pace::Rate { per_second: 100.0, arrivals: Arrivals::Even };
-        let mut schedule = Schedule::new(pace, 0, 1, begun).unwrap();
+        let mut schedule = Schedule::new(pace, (0, 1), begun, SEED).unwrap();
         schedule.next();
-        assert_eq!(schedule.left(begun + Duration::from_millis(1010)), 100);
-        assert_eq!(schedule.left(begun), 0);
-        assert!(Schedule::new(Pace::AsFastAsItGoes, 0, 1, begun).is_none());
+        let left = schedule.left(begun + Duration::from_millis(1010));
+        assert_eq!((left.len(), left[0]), (100, (begun + Duration::from_millis(10), 1)));
+        assert!(left[99].0 >= begun + Duration::from_millis(999), "{:?}", left[99].0 - begun);
+        assert_eq!(schedule.left(begun), []);
+        assert!(Schedule::new(Pace::AsFastAsItGoes, (0, 1), begun, SEED).is_none());
+    }
+
+    #[test]
+    fn i20_what_is_left_of_a_high_rate_is_told_by_few_moments_and_in_full() {
+        let begun = Instant::now();
+        let pace = Pace::Rate { per_second: 1e6, arrivals: Arrivals::Even };
+        let schedule = Schedule::new(pace, (0, 1), begun, SEED).unwrap();
+        let left = schedule.left(begun + Duration::from_mins(1));
+        assert_eq!(left.len() as u64, LEFT_MOMENTS_MAX);
+        assert_eq!(left.iter().map(|(_, count)| count).sum::<u64>(), 60_000_000);
+    }
+
+    #[test]
+    fn the_seed_decides_the_times() {
+        let first = |seed| {
+            let begun = Instant::now();
+            let pace = Pace::Rate { per_second: 1000.0, arrivals: Arrivals::Poisson };
+            let mut schedule = Schedule::new(pace, (0, 1), begun, seed).unwrap();
+            (0..10).map(|_| schedule.next() - begun).collect::<Vec<_>>()
+        };
+        assert_eq!(first(1), first(1));
+        assert_ne!(first(1), first(2));
     }
 }

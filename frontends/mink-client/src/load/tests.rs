@@ -8,6 +8,7 @@ use crate::producer::ProducerConfig;
 use mink_kafka_wire::ErrorCode;
 use mink_record::kafka::BatchHeader;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 const TOPIC: &str = "events";
 
@@ -26,6 +27,7 @@ fn load(records: u64) -> ProduceLoad {
         warmup: Duration::ZERO,
         duration: None,
         pace: Pace::AsFastAsItGoes,
+        seed: 1,
         connections: 2,
         producer: ProducerConfig { linger: Duration::ZERO, ..ProducerConfig::default() },
     }
@@ -177,6 +179,112 @@ async fn a_load_that_follows_tells_how_old_records_are_and_needs_an_end() {
     }
     let result = following.await.unwrap().unwrap();
     assert!(result.records >= 30 && result.end_to_end.len() == result.records, "{}", result.records);
+}
+
+/// A server that refuses for a reason that may pass, for as long as any test asks.
+fn never() -> Vec<Fault> {
+    vec![Fault::Refuse(ErrorCode::NotEnoughReplicas); 100_000]
+}
+
+#[tokio::test]
+async fn a_load_ends_soon_after_its_time_and_counts_what_got_no_ack() {
+    let (client, _broker) = server(&never()).await;
+    let mut load = load(u64::MAX);
+    load.producer.batch_bytes = 10_000;
+    load.duration = Some(Duration::from_millis(100));
+    let begun = Instant::now();
+    let result = produced(&client, &load).await;
+    let took = begun.elapsed();
+    assert!(took >= DRAIN_MAX && took < DRAIN_MAX + Duration::from_secs(5), "{took:?}");
+    assert!(result.unacked > 0 && result.latency.len() == result.unacked, "{result:?}");
+    assert!(result.latency.min() >= 5_000_000, "from when it was offered: {}", result.latency.min());
+    assert_eq!((result.records, result.errors, result.elapsed), (0, 0, Duration::from_millis(100)));
+    assert!(result.drain >= DRAIN_MAX, "{:?}", result.drain);
+    assert_eq!(result.first_error.map(|error| error.kind()), Some(ErrorKind::Timeout));
+}
+
+#[tokio::test]
+async fn what_was_due_and_not_offered_counts_from_when_it_was_due() {
+    let (client, _broker) = server(&never()).await;
+    let mut load = load(u64::MAX);
+    load.pace = Pace::Rate { per_second: 1000.0, arrivals: Arrivals::Even };
+    load.duration = Some(Duration::from_secs(1));
+    load.connections = 1;
+    // Room for ten records.
+    load.producer.buffer_bytes = 10 * (100 + 32);
+    let result = produced(&client, &load).await;
+    assert!((980..=995).contains(&result.unsent), "{}", result.unsent);
+    assert_eq!((result.unacked, result.latency.len()), (result.unsent + 10, result.unacked));
+    let (min, max) = (result.latency.min(), result.latency.max());
+    assert!(min >= 4_990_000 && max - min > 900_000, "{min} to {max}");
+}
+
+#[tokio::test]
+async fn a_rate_beyond_what_can_be_offered_ends_in_time_too() {
+    let (client, _broker) = server(&[]).await;
+    let mut load = load(u64::MAX);
+    load.pace = Pace::Rate { per_second: 1e9, arrivals: Arrivals::Even };
+    load.values = Values::Random { min: 1, max: 1 };
+    load.duration = Some(Duration::from_millis(100));
+    let begun = Instant::now();
+    let result = produced(&client, &load).await;
+    assert!(begun.elapsed() < DRAIN_MAX + Duration::from_secs(5), "{:?}", begun.elapsed());
+    let due = result.records + result.unsent;
+    assert!(result.records > 0 && (99_000_000..=100_001_000).contains(&due), "{due}");
+}
+
+#[tokio::test]
+async fn of_a_number_of_records_no_more_are_missed() {
+    let (client, _broker) = server(&never()).await;
+    let mut load = load(500);
+    load.pace = Pace::Rate { per_second: 1000.0, arrivals: Arrivals::Even };
+    load.duration = Some(Duration::from_secs(1));
+    load.producer.buffer_bytes = 10 * (100 + 32);
+    let result = produced(&client, &load).await;
+    assert_eq!((result.unsent, result.unacked), (480, 500));
+}
+
+#[tokio::test]
+async fn a_load_that_is_stopped_tells_what_it_did() {
+    let (client, _broker) = server(&[]).await;
+    let (load, progress) = (load(u64::MAX), Arc::<Progress>::default());
+    let (load, shared) = (&load, &progress);
+    let stop = async {
+        while progress.records.load(Ordering::Relaxed) == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        progress.stop();
+    };
+    let (result, ()) = tokio::join!(produce(&client, load, shared), stop);
+    let result = result.unwrap();
+    assert!(result.records > 0 && result.records_in_time <= result.records, "{result:?}");
+    assert_eq!((result.unacked, result.errors, result.connections), (0, 0, 2));
+    assert!(result.drain < DRAIN_MAX && !result.elapsed.is_zero(), "{:?}", result.drain);
+    let progress = Arc::<Progress>::default();
+    progress.stop();
+    let unbegun = produce(&client, load, &progress).await.unwrap();
+    assert!(unbegun.connections <= 2 && (unbegun.records, unbegun.unacked) == (0, 0), "{unbegun:?}");
+    let read = consume(&client, &reading(), &progress).await.unwrap();
+    assert_eq!((read.records, read.first_error), (0, None), "it was stopped before it began");
+}
+
+#[tokio::test]
+async fn a_read_that_fails_ends_the_load_and_leaves_what_was_read() {
+    let (client, broker) = server(&[]).await;
+    let mut load = load(3000);
+    load.producer.batch_bytes = 10_000;
+    produced(&client, &load).await;
+    for log in broker.lock().unwrap().logs.values_mut() {
+        let last = log.last_mut().expect("each has some");
+        let mut damaged = last.to_vec();
+        *damaged.last_mut().expect("it has bytes") ^= 1;
+        *last = damaged.into();
+    }
+    let mut reading = reading();
+    reading.connections = 100_000_000;
+    let result = consume(&client, &reading, &Arc::default()).await.unwrap();
+    assert_eq!(result.first_error.map(|error| error.kind()), Some(ErrorKind::Protocol));
+    assert_eq!(result.connections, 3, "one for each partition is all that can be used");
 }
 
 #[test]

@@ -49,7 +49,7 @@ pub(super) async fn alter(
         if options == table.options {
             return Ok(Some(table.id));
         }
-        let altered = call.node.admin.alter_table(table.id, table.options.clone(), options);
+        let altered = call.node.admin.alter_table(table.id, table.options.clone(), options, None);
         match timeout_at(deadline, altered).await {
             Ok(Ok(())) => return Ok(Some(table.id)),
             Ok(Err(error @ AdminError::Conflict { .. })) => last = error,

@@ -110,7 +110,7 @@ async fn make(
     options: TableOptions,
     deadline: Instant,
 ) -> Result<TableId, Refusal> {
-    match timeout_at(deadline, call.node.admin.create_table(path, options)).await {
+    match timeout_at(deadline, call.node.admin.create_table(path, options, None)).await {
         Ok(Ok(table)) => Ok(table),
         Ok(Err(error)) => {
             call.node.counters.limits().note_admin(&error);

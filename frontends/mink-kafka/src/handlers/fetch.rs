@@ -12,6 +12,7 @@ use crate::leaders::Leaders;
 use crate::node::Node;
 use crate::topic::TopicRef;
 use crate::{error_code, topic};
+use futures::FutureExt;
 use mink_api::Broker;
 use mink_kafka_wire::messages::fetch::{
     FetchPartition, FetchRequest, FetchResponse, FetchableTopicResponse, LeaderIdAndEpoch, NodeEndpoint,
@@ -21,6 +22,7 @@ use mink_kafka_wire::{ErrorCode, Records};
 use mink_metadata::Table;
 use mink_router::{Read, ReadAnswer, ReadError, ReadsAnswer, WatchedOffset};
 use mink_types::Offset;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -55,6 +57,26 @@ struct Asked {
     bytes_min: usize,
     deadline: Instant,
     read_committed: bool,
+    /// Whether nothing of it lies in the frame any more.
+    detached: bool,
+}
+
+impl Asked {
+    /// Lets go of the frame, in which names lie, and of what was read with it: it may be long until the answer.
+    fn detach(&mut self) {
+        // A session's names are its own.
+        if std::mem::replace(&mut self.detached, true)
+            || matches!(self.context, FetchContext::Incremental { .. })
+        {
+            return;
+        }
+        let mut last: Option<TopicRef> = None;
+        for (topic, _, _) in &mut self.partitions {
+            let detached = last.take().filter(|last| last == topic).unwrap_or_else(|| topic.detached());
+            topic.clone_from(&detached);
+            last = Some(detached);
+        }
+    }
 }
 
 /// Where a partition's answer comes from: a read by its place among them, or at once.
@@ -77,12 +99,12 @@ pub(super) fn fetch(call: &mut Call<'_>, request: FetchRequest) -> Answering {
         }
     };
     let wanted = let_go(call, wanted);
-    let asked = resolve(&node, context, wanted, limits);
+    let mut asked = resolve(&node, context, wanted, limits);
     let (version, correlation, ends) = (call.version, call.correlation, call.ends.clone());
     let share = call.answers.clone();
     later(async move {
         let mut ends = ends;
-        match read(&node, &share, &asked, &mut ends).await {
+        match read(&node, &share, &mut asked, &mut ends).await {
             Some((answers, memory)) => {
                 let response = respond(&node, version, asked, answers);
                 match encode(version, correlation, &response) {
@@ -201,7 +223,8 @@ fn resolve(node: &Node, context: FetchContext, wanted: Vec<Wanted>, limits: Limi
         last = Some((topic, table));
     }
     let Limits { bytes_max, bytes_min, deadline, read_committed } = limits;
-    Asked { context, partitions, reads, bytes_max, bytes_min, deadline, read_committed }
+    let detached = false;
+    Asked { context, partitions, reads, bytes_max, bytes_min, deadline, read_committed, detached }
 }
 
 fn read_of(table: &Table, partition: &FetchPartition) -> Result<Read, ErrorCode> {
@@ -219,7 +242,7 @@ fn read_of(table: &Table, partition: &FetchPartition) -> Result<Read, ErrorCode>
 async fn read(
     node: &Node,
     share: &AnswerShare,
-    asked: &Asked,
+    asked: &mut Asked,
     ends: &mut watch::Receiver<bool>,
 ) -> Option<(ReadsAnswer, AnswerMemory)> {
     let refused = asked.partitions.iter().any(|(_, _, place)| matches!(place, Place::Refused(_)));
@@ -227,11 +250,7 @@ async fn read(
         asked.reads.iter().fold(0_u32, |sum, read| sum.saturating_add(read.bytes_max)).min(asked.bytes_max);
     let mut grown = false;
     loop {
-        let memory = tokio::select! {
-            biased;
-            memory = share.take(most.into()) => memory,
-            _ = ends.wait_for(|ends| *ends) => return None,
-        };
+        let memory = memory(share, most, asked, ends).await?;
         let last = Instant::now() >= asked.deadline || *ends.borrow();
         let answers = match asked.reads.as_slice() {
             [] => Vec::new(),
@@ -253,7 +272,27 @@ async fn read(
         drop(memory);
         let watched = watched(asked, &answers);
         drop(answers);
+        asked.detach();
         wait(node, watched, asked.deadline, ends).await;
+    }
+}
+
+/// Waits for memory; none when the connection ends before there was any.
+async fn memory(
+    share: &AnswerShare,
+    bytes: u32,
+    asked: &mut Asked,
+    ends: &mut watch::Receiver<bool>,
+) -> Option<AnswerMemory> {
+    let mut taking = pin!(share.take(bytes.into()));
+    if let Some(memory) = taking.as_mut().now_or_never() {
+        return Some(memory);
+    }
+    asked.detach();
+    tokio::select! {
+        biased;
+        memory = taking => Some(memory),
+        _ = ends.wait_for(|ends| *ends) => None,
     }
 }
 

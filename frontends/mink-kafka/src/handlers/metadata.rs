@@ -131,7 +131,7 @@ async fn by_name(call: &Call<'_>, name: KafkaString, create: bool, created: &mut
         Ok(path) => {
             let options =
                 TableOptions { buckets: call.node.config.default_partitions, ..TableOptions::default() };
-            match call.node.admin.create_table(path, options).await {
+            match call.node.admin.create_table(path, options, None).await {
                 Ok(table) => {
                     created.push(table);
                     return Line::Table(table);

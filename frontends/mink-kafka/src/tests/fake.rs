@@ -5,7 +5,7 @@ mod admin;
 mod groups;
 mod running;
 
-pub(super) use running::{Running, config, start, start_with};
+pub(super) use running::{Running, config, start, start_on, start_with};
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
@@ -23,6 +23,7 @@ use mink_router::{
     AppendError, AppendReply, AppendTicket, Appended, BytePermit, DurableReply, EpochEnd, Lost, Position,
     ProducerState, Read, ReadAnswer, ReadError, ReadsAnswer, WatchedOffset, append_reply,
 };
+use mink_types::schema::Schema;
 use mink_types::{
     BucketEpoch, BucketId, BucketIndex, ClusterUuid, CommitTime, DatabaseName, Incarnation, NodeId, Offset,
     ProducerEpoch, ProducerId, RequestId, Sequence, SessionId, TableId, TableOptions, TablePath, TableUuid,
@@ -30,8 +31,8 @@ use mink_types::{
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -189,6 +190,15 @@ impl Fake {
     }
 
     pub(super) fn table(&self, path: &str, options: TableOptions) -> Result<TableId, AdminError> {
+        self.typed_table(path, options, None)
+    }
+
+    pub(super) fn typed_table(
+        &self,
+        path: &str,
+        options: TableOptions,
+        schema: Option<Arc<Schema>>,
+    ) -> Result<TableId, AdminError> {
         let path = TablePath::parse(path).expect("a path");
         let buckets = options.buckets;
         let what = path.to_string();
@@ -199,6 +209,7 @@ impl Fake {
             path,
             uuid: TableUuid(uuid),
             options,
+            schema,
             kafka_database: DatabaseName::new("kafka").expect("a name"),
             buckets_max: 1_000_000,
         })) {

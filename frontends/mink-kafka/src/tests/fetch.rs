@@ -255,8 +255,8 @@ async fn i20_the_memory_of_answers_is_bounded_until_clients_take_them() {
         clients.push(client);
     }
     let reads = || running.fake.reads.load(Ordering::SeqCst);
-    // All of them are new, so one half is theirs.
-    running.fake.until(|_| permits.free_bytes() < 5 << 20).await;
+    // All of them are new, so one half is theirs, of which whoever does not take what it was sent leaves as much.
+    running.fake.until(|_| permits.free_bytes() < 13 << 19).await;
     // Others are served meanwhile.
     assert_eq!(writer.produce("t", 0, batch(&["x"])).await.error_code, 0);
     let before = reads();
@@ -294,8 +294,8 @@ async fn i20_clients_that_take_nothing_keep_nobody_waiting() {
         }
         clients.push(client);
     }
-    // All that new ones may take.
-    running.fake.until(|_| permits.free_bytes() < permits.total_bytes() / 2 + 900_000).await;
+    // All that new ones may take, of whom none takes what it was sent.
+    running.fake.until(|_| permits.free_bytes() < 13 << 19).await;
     // Who has shown that he takes what he asks for does not wait at all, and another one not for long.
     assert!(!values(&writer.call(12, &fetch("t", &[(0, 0)])).await, 0).is_empty());
     let mut reader = Client::connect(running.address).await;

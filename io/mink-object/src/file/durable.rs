@@ -7,6 +7,7 @@
 //! next time, so a directory whose sync failed is never synced again.
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use mink_rt::Instant;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -23,6 +24,8 @@ const KNOWN_MAX: usize = 8_192;
 const LOST_MAX: usize = 1_024;
 /// Free bytes at which a full disk counts as healed before a write has shown it.
 const HEALED_BYTES: u64 = 2 * PUT_BYTES_MAX;
+/// A disk takes writes again once it has done so for this long: at its last bytes small writes find room that large ones do not.
+const HEALED_AFTER: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Default)]
 pub(super) struct Durable {
@@ -37,6 +40,50 @@ struct State {
     lost: BTreeSet<String>,
     lost_since: Option<Instant>,
     full: Option<Full>,
+    spell: Spell,
+}
+
+/// A time in which writes found no room, as the log tells it: once that it begins, once that it is over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Spell {
+    #[default]
+    None,
+    /// The last write found no room.
+    Full,
+    /// Writes have found room since then.
+    Healing(Instant),
+}
+
+impl Spell {
+    /// A write found no room. True if that is to be told.
+    fn full(&mut self, now: Instant) -> bool {
+        let begins = match *self {
+            Spell::None => true,
+            Spell::Full => false,
+            // It had healed and nobody has written since.
+            Spell::Healing(since) => now - since >= HEALED_AFTER,
+        };
+        *self = Spell::Full;
+        begins
+    }
+
+    /// A write found room. True if it is to be told that they do.
+    fn room(&mut self, now: Instant) -> bool {
+        match *self {
+            Spell::None => false,
+            Spell::Full => {
+                *self = Spell::Healing(now);
+                false
+            }
+            Spell::Healing(since) => {
+                let is_over = now - since >= HEALED_AFTER;
+                if is_over {
+                    *self = Spell::None;
+                }
+                is_over
+            }
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -86,16 +133,17 @@ impl Durable {
     pub(super) fn note_full(&self, errno: Errno, now: Instant) {
         let mut state = self.state();
         let since = state.full.as_ref().map_or(now, |full| full.since);
-        if state.full.is_none() {
-            tracing::error!(error = %errno, "the object store's disk is full");
+        if state.spell.full(now) {
+            tracing::error!(error = %errno, "the object store's disk is full: make room; writes wait until then");
         }
         state.full = Some(Full { since, reason: errno.to_string(), quota: errno == Errno::DQUOT });
     }
 
     /// A write found room.
-    pub(super) fn note_room(&self) {
+    pub(super) fn note_room(&self, now: Instant) {
         let mut state = self.state();
-        if state.full.take().is_some() {
+        state.full = None;
+        if state.spell.room(now) {
             tracing::info!("the object store's disk takes writes again");
         }
     }
@@ -169,5 +217,28 @@ impl Disk {
             self.durable.know(&reached);
         }
         Ok(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn a_full_disk_is_told_once_and_healed_only_after_it_has_held() {
+        let mut spell = Spell::default();
+        assert!(!spell.room(at(0)) && spell.full(at(10)));
+        // The last bytes: small writes fit, large ones do not.
+        for round in 0..20 {
+            assert!(!spell.room(at(100 + round * 400)) && !spell.full(at(300 + round * 400)), "{round}");
+        }
+        assert!(!spell.room(at(9_000)) && !spell.room(at(13_999)));
+        assert!(spell.room(at(14_000)) && !spell.room(at(14_001)));
+        assert!(spell.full(at(15_000)), "another time");
+        assert!(!spell.room(at(15_100)) && spell.full(at(20_100)), "it had healed before it was full again");
     }
 }

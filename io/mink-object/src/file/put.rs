@@ -36,7 +36,7 @@ impl Disk {
         };
         let outcome = self.link(key, &temporary, &dir_fd, leaf, dir);
         if outcome.is_done() {
-            self.durable.note_room();
+            self.durable.note_room(self.service.now());
         }
         outcome
     }

@@ -40,6 +40,13 @@ impl EpollRuntime {
     pub fn start(config: ServiceConfig) -> Result<Arc<Self>, Error> {
         let most = crate::machine::shards_by_default();
         let workers = config.workers.map_or(most, |workers| workers.min(most));
+        if let Some(asked) = config.workers.filter(|asked| *asked > workers) {
+            tracing::info!(
+                asked,
+                taken = workers,
+                "--service-threads is cut to the cores that the process may run on"
+            );
+        }
         let next = AtomicUsize::new(0);
         let runtime = Builder::new_multi_thread()
             .worker_threads(workers.get())

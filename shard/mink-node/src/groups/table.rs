@@ -64,6 +64,7 @@ impl Context {
                 batch_bytes_max: BATCH_BYTES_MAX.min(self.config.limits.batch_bytes_max),
                 ..TableOptions::default()
             },
+            schema: None,
             kafka_database: self.config.kafka_database.clone(),
             buckets_max: self.config.limits.buckets_max,
         };

@@ -19,11 +19,11 @@ fn added_buckets_open_take_records_and_are_there_after_a_restart() {
         assert!(admin.wait_open(table, PATIENCE).await);
         machine.append(bucket(0), 2).await;
         let grown = TableOptions { buckets: 3, batch_bytes_max: 2 << 20, ..seen.clone() };
-        admin.alter_table(table, seen.clone(), grown.clone()).await.expect("altered");
+        admin.alter_table(table, seen.clone(), grown.clone(), None).await.expect("altered");
         assert!(admin.wait_open(table, PATIENCE).await, "the new buckets have an owner");
         assert_eq!(machine.append(bucket(2), 1).await, Offset(0));
         assert_eq!(machine.append(bucket(0), 1).await, Offset(2), "the old ones go on");
-        let late = admin.alter_table(table, seen, grown).await.expect_err("made from what is no more");
+        let late = admin.alter_table(table, seen, grown, None).await.expect_err("made from what is no more");
         assert!(matches!(late, AdminError::Conflict { .. }), "{late:?}");
         machine.node.stop().await;
         machine = site.start(site.config(1)).await.expect("starts again");
@@ -107,7 +107,7 @@ fn what_nothing_goes_by_is_kept_over_a_restart_and_taken_without_being_kept_by_a
         let table = machine.create_with("t", seen.clone()).await;
         let mut altered = seen.clone();
         altered.kept.set("flush.ms".into(), "7".into());
-        machine.node.admin().alter_table(table, seen, altered.clone()).await.expect("altered");
+        machine.node.admin().alter_table(table, seen, altered.clone(), None).await.expect("altered");
         machine.node.stop().await;
         machine = site.start(site.config(1)).await.expect("starts again");
         assert_eq!(machine.state().table(table).expect("there").options, altered);
@@ -122,7 +122,7 @@ fn what_nothing_goes_by_is_kept_over_a_restart_and_taken_without_being_kept_by_a
         let table = machine.create_with("t", options.clone()).await;
         let plain = TableOptions::default();
         assert_eq!(machine.state().table(table).expect("there").options, plain);
-        machine.node.admin().alter_table(table, plain.clone(), options).await.expect("taken");
+        machine.node.admin().alter_table(table, plain.clone(), options, None).await.expect("taken");
         assert_eq!(machine.state().table(table).expect("there").options, plain);
         machine.node.stop().await;
     });
@@ -165,7 +165,7 @@ fn p_15_what_retention_goes_by_takes_effect_at_once_on_a_table_that_nobody_write
         };
         for (table, (before, after)) in tables.iter().zip(pairs) {
             assert_eq!(starts(*table), [0, 0], "kept by {before:?}");
-            admin.alter_table(*table, before, after).await.expect("altered");
+            admin.alter_table(*table, before, after, None).await.expect("altered");
             site.until(PATIENCE, async || starts(*table) == [5, 5]).await;
         }
         machine.node.stop().await;

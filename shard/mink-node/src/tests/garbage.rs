@@ -135,7 +135,8 @@ fn p_15_a_rebuilt_node_that_cannot_reach_the_database_deletes_nothing() {
             );
             assert_eq!(site.stream_objects().await, before);
         }
-        let rebuilt = site.wiped().start(site.config(1)).await.expect("starts");
+        let wiped = site.wiped();
+        let rebuilt = wiped.start(site.config(1)).await.expect("starts");
         site.sleep(GRACE * 5).await;
         assert_eq!((rebuilt.records(bucket).await, site.stream_objects().await), (1_000, before));
         rebuilt.node.stop().await;

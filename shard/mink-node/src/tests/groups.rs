@@ -164,15 +164,19 @@ fn nobody_changes_the_internal_table_or_takes_its_name() {
         let more = TableOptions { buckets: 32, ..options.clone() };
         let refusals = [
             admin.drop_table(bucket.table).await.err(),
-            admin.alter_table(bucket.table, options, more).await.err(),
+            admin.alter_table(bucket.table, options, more, None).await.err(),
             admin.create_database(DatabaseName::internal()).await.err(),
             admin.drop_database(DatabaseName::internal()).await.err(),
             admin
-                .create_table(TablePath::parse("__mink.t").expect("valid"), TableOptions::default())
+                .create_table(TablePath::parse("__mink.t").expect("valid"), TableOptions::default(), None)
                 .await
                 .err(),
             admin
-                .create_table(TablePath::parse("kafka.__mink.t").expect("valid"), TableOptions::default())
+                .create_table(
+                    TablePath::parse("kafka.__mink.t").expect("valid"),
+                    TableOptions::default(),
+                    None,
+                )
                 .await
                 .err(),
         ];

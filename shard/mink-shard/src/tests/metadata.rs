@@ -40,6 +40,7 @@ impl Metadata {
             path: TablePath { database: kafka.clone(), table: TableName::new("t").expect("valid") },
             uuid: TableUuid([1; 16]),
             options,
+            schema: None,
             kafka_database: kafka,
             buckets_max: 1000,
         }));

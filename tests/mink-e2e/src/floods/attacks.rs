@@ -4,26 +4,42 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use mink_kafka_wire::encode_request;
+use mink_kafka_wire::messages::api_versions::ApiVersionsRequest;
 use mink_kafka_wire::messages::fetch::{FetchPartition, FetchRequest, FetchTopic};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
+
+use crate::wire::{Wire, batch};
 
 /// What consumers ask for by default, and what nobody has room for a thousand times.
 const ASKED_BYTES: i32 = 50 << 20;
 
+/// A version in which a client does not say what it is.
+const API_VERSIONS: i16 = 2;
+
 /// How long one step may take before the flood's end is looked at.
 const STEP: Duration = Duration::from_secs(1);
+
+/// What the system of a client may take for it, when it takes as little as it can.
+const NARROW_BYTES: u32 = 4 << 10;
 
 /// How often a connection that stalls looks whether it is still there.
 const LOOK: Duration = Duration::from_millis(100);
 
 async fn connect(kafka: &str) -> Option<TcpStream> {
     timeout(STEP, TcpStream::connect(kafka)).await.ok()?.ok()
+}
+
+/// A connection whose system takes almost nothing for its client.
+async fn connect_narrow(kafka: &str) -> Option<TcpStream> {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(NARROW_BYTES).unwrap();
+    timeout(STEP, socket.connect(kafka.parse().unwrap())).await.ok()?.ok()
 }
 
 fn goes_on(flooding: &AtomicBool) -> bool {
@@ -38,13 +54,41 @@ async fn closed_within(stream: &TcpStream, bound: Duration) -> bool {
 /// Sends these bytes and then nothing, and takes nothing.
 pub(super) async fn hold(kafka: String, bytes: Bytes, flooding: Arc<AtomicBool>) {
     while goes_on(&flooding) {
-        let Some(mut stream) = connect(&kafka).await else { continue };
-        // The server may have had enough before all is sent.
-        drop(timeout(STEP, stream.write_all(&bytes)).await);
-        while goes_on(&flooding) && !closed_within(&stream, LOOK).await {
-            tokio::time::sleep(LOOK).await;
-        }
+        let Some(stream) = connect(&kafka).await else { continue };
+        stall(stream, &bytes, &flooding).await;
     }
+}
+
+/// The same, and the system takes nothing for it either.
+pub(super) async fn hold_narrow(kafka: String, bytes: Bytes, flooding: Arc<AtomicBool>) {
+    while goes_on(&flooding) {
+        let Some(stream) = connect_narrow(&kafka).await else { continue };
+        stall(stream, &bytes, &flooding).await;
+    }
+}
+
+/// One connection of them, until the server closes it.
+async fn stall(mut stream: TcpStream, bytes: &Bytes, flooding: &AtomicBool) {
+    // The server may have had enough before all is sent.
+    drop(timeout(STEP, stream.write_all(bytes)).await);
+    while goes_on(flooding) && !closed_within(&stream, LOOK).await {
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// Comes as a new client and produces, again and again; gives the longest time that took.
+pub(super) async fn come_anew(kafka: String, topic: &str, flooding: Arc<AtomicBool>) -> Duration {
+    let mut slowest = Duration::ZERO;
+    while goes_on(&flooding) {
+        let began = Instant::now();
+        let mut wire = Wire::connect(&kafka).await;
+        wire.call(API_VERSIONS, &ApiVersionsRequest::default()).await.unwrap();
+        wire.init_producer().await;
+        wire.produce(topic, 1, &batch(["from a new client"], None)).await;
+        slowest = slowest.max(began.elapsed());
+        tokio::time::sleep(LOOK).await;
+    }
+    slowest
 }
 
 /// Sends the first bytes at once and the rest a byte at a time.

@@ -66,7 +66,7 @@ pub(crate) async fn create(clients: &Clients, name: &str) -> TableId {
             continue;
         };
         let (admin, options) = (Arc::clone(&serving.admin), options.clone());
-        let made = serving.call(async move { admin.create_table(path, options).await }).await;
+        let made = serving.call(async move { admin.create_table(path, options, None).await }).await;
         let id = match made {
             Some(Ok(id)) => Some(id),
             // An earlier request was carried out.
@@ -126,7 +126,7 @@ impl Notes {
         let Some((serving, path)) = site.pick().zip(path(&name)) else { return };
         let (admin, options) = (Arc::clone(&serving.admin), options(site, 1));
         self.0.insert(name.clone(), Known::Unknown);
-        let made = serving.call(async move { admin.create_table(path, options).await }).await;
+        let made = serving.call(async move { admin.create_table(path, options, None).await }).await;
         let Some(Ok(id)) = made else { return };
         self.0.insert(name.clone(), Known::Made(id));
         let state = serving.admin.state();

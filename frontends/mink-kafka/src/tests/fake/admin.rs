@@ -5,10 +5,14 @@ use super::{Fake, INCARNATION, NODE};
 use async_trait::async_trait;
 use mink_api::{Admin, AdminError, Broker, DeleteRecordsError, DeleteUpTo, Metric, NodeIdentity, NodeStatus};
 use mink_metadata::{
-    BrokerConfigChange, Command, CommandResult, ConfigScope, RefusalKind, State, TableChange,
+    BrokerConfigChange, Command, CommandResult, ConfigScope, NewPartition, RefusalKind, State, TableChange,
 };
-use mink_types::{BucketId, ClusterName, DatabaseName, Offset, ProducerId, TableId, TableOptions, TablePath};
+use mink_types::schema::{Literal, Schema, SchemaId};
+use mink_types::{
+    BucketId, ClusterName, DatabaseName, Offset, PartitionId, ProducerId, TableId, TableOptions, TablePath,
+};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -34,11 +38,16 @@ impl Admin for Fake {
             .collect()
     }
 
-    async fn create_table(&self, path: TablePath, options: TableOptions) -> Result<TableId, AdminError> {
+    async fn create_table(
+        &self,
+        path: TablePath,
+        options: TableOptions,
+        schema: Option<Arc<Schema>>,
+    ) -> Result<TableId, AdminError> {
         if let Some(refused) = self.refuses.lock().expect("not poisoned").clone() {
             return Err(refused);
         }
-        self.table(&path.to_string(), options)
+        self.typed_table(&path.to_string(), options, schema)
     }
 
     async fn alter_table(
@@ -46,11 +55,12 @@ impl Admin for Fake {
         id: TableId,
         seen: TableOptions,
         options: TableOptions,
+        schema: Option<(SchemaId, Arc<Schema>)>,
     ) -> Result<(), AdminError> {
         let (before, after) = (seen.buckets, options.buckets);
         self.alterations.fetch_add(1, Ordering::SeqCst);
         others_turn().await;
-        let change = TableChange { id, seen, options, buckets_max: 1_000_000 };
+        let change = TableChange { id, seen, options, schema, buckets_max: 1_000_000 };
         match self.submit(&Command::AlterTable(change)) {
             CommandResult::Done(_) if after > before => {
                 self.open(id, before..after);
@@ -58,6 +68,24 @@ impl Admin for Fake {
             }
             CommandResult::Done(_) => Ok(()),
             CommandResult::Refused(refusal) => Err(AdminError::Conflict { why: refusal.to_string() }),
+        }
+    }
+
+    async fn create_partition(
+        &self,
+        table: TableId,
+        values: Vec<Literal>,
+    ) -> Result<(PartitionId, bool), AdminError> {
+        let partition = NewPartition { table, values, buckets_max: 1_000_000 };
+        let made = self.submit(&Command::CreatePartition(partition));
+        let id = made.partition().ok_or_else(|| AdminError::Invalid { why: format!("{made:?}") })?;
+        Ok((id, matches!(made, CommandResult::Done(_))))
+    }
+
+    async fn drop_partition(&self, table: TableId, partition: PartitionId) -> Result<(), AdminError> {
+        match self.submit(&Command::DropPartition { table, partition }) {
+            CommandResult::Done(_) => Ok(()),
+            CommandResult::Refused(refusal) => Err(AdminError::NotFound { what: refusal.to_string() }),
         }
     }
 

@@ -36,8 +36,12 @@ pub(in crate::tests) fn config() -> KafkaConfig {
 
 /// Starts a server on a port of its own.
 pub(in crate::tests) async fn start_with(config: KafkaConfig) -> Running {
+    start_on(TcpListener::bind("127.0.0.1:0").await.expect("a port"), config)
+}
+
+/// Starts a server on a listener.
+pub(in crate::tests) fn start_on(listener: TcpListener, config: KafkaConfig) -> Running {
     let fake = Arc::new(Fake::new());
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("bound");
     *fake.address.lock().expect("not poisoned") = Some(address);
     let service = EpollRuntime::attach().expect("within a runtime").service();

@@ -1,0 +1,287 @@
+//! Where rows have come to lie, and how those who wrote them are told.
+//!
+//! Lives on: anywhere.
+//! Owns: the promises to those who wrote rows that have not ended.
+//! Invariants: rows end in the order in which they were written to their bucket, each once.
+use crate::flight::{FlightError, FlightErrorKind};
+use std::collections::{BTreeMap, VecDeque};
+use std::future::Future;
+use std::ops::Range;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+/// Rows with neighbouring offsets.
+///
+/// ```
+/// use mink_client::flight::Placed;
+/// let placed = Placed { partition: 0, bucket: 3, base_offset: 40, rows: 2 };
+/// assert_eq!(placed.offsets(), 40..42);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Placed {
+    pub partition: u64,
+    pub bucket: u32,
+    /// Offset of the first row.
+    pub base_offset: u64,
+    pub rows: u64,
+}
+
+impl Placed {
+    /// The rows' offsets.
+    pub fn offsets(&self) -> Range<u64> {
+        self.base_offset..self.base_offset.saturating_add(self.rows)
+    }
+}
+
+impl From<&mink_proto::Placed> for Placed {
+    fn from(placed: &mink_proto::Placed) -> Placed {
+        Placed {
+            partition: placed.partition,
+            bucket: placed.bucket,
+            base_offset: placed.base_offset,
+            rows: placed.rows,
+        }
+    }
+}
+
+/// What a writer has stored in one bucket since it was last asked. Rows of other writers may lie between.
+///
+/// ```no_run
+/// # async fn example(writer: mink_client::flight::Writer) -> Result<(), mink_client::flight::FlightError> {
+/// for stored in writer.flush().await? {
+///     println!("{} rows in bucket {}, below {}", stored.rows, stored.bucket, stored.end_offset);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stored {
+    pub partition: u64,
+    pub bucket: u32,
+    /// Of the first row.
+    pub first_offset: u64,
+    /// Behind the last row.
+    pub end_offset: u64,
+    pub rows: u64,
+}
+
+/// What became of the rows of one `write`.
+pub(super) type Ended = Result<Vec<Placed>, FlightError>;
+/// What a flush tells.
+pub(super) type Flushed = Result<Vec<Stored>, FlightError>;
+
+/// Resolves to where the rows of one `write` lie, once they are durable. May be dropped: they are sent all the same.
+///
+/// ```no_run
+/// # async fn example(
+/// #     writer: mink_client::flight::Writer, first: arrow_array::RecordBatch, second: arrow_array::RecordBatch,
+/// # ) -> Result<(), mink_client::flight::FlightError> {
+/// // Both are under way before either is waited for.
+/// let (first, second) = (writer.write(first).await?, writer.write(second).await?);
+/// println!("{:?}, then {:?}", first.await?, second.await?);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+#[must_use = "awaiting it tells whether the rows were stored"]
+pub struct Receipt(oneshot::Receiver<Ended>);
+
+impl Receipt {
+    /// A receipt, and the end that tells it.
+    pub(super) fn new() -> (oneshot::Sender<Ended>, Receipt) {
+        let (told, receiver) = oneshot::channel();
+        (told, Receipt(receiver))
+    }
+
+    /// Of no rows.
+    pub(super) fn empty() -> Receipt {
+        let (told, receipt) = Receipt::new();
+        drop(told.send(Ok(Vec::new())));
+        receipt
+    }
+}
+
+impl Future for Receipt {
+    type Output = Ended;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Ended> {
+        Pin::new(&mut self.0).poll(context).map(|ended| ended.unwrap_or_else(|_| Err(gone())))
+    }
+}
+
+/// The writer's task has ended without a word: the runtime is shutting down.
+pub(super) fn gone() -> FlightError {
+    FlightError::new(
+        FlightErrorKind::Unknown,
+        "the writer has ended, and cannot say whether the rows were stored",
+    )
+}
+
+/// The rows of one `write` that have not ended.
+#[derive(Debug)]
+struct Delivery {
+    rows_left: u64,
+    placed: Vec<Placed>,
+    failed: Option<FlightError>,
+    told: oneshot::Sender<Ended>,
+    _room: OwnedSemaphorePermit,
+}
+
+/// What `flush` waits for.
+#[derive(Debug)]
+struct Flush {
+    /// Rows that must have ended.
+    rows: u64,
+    told: oneshot::Sender<Flushed>,
+}
+
+/// All rows of a lane that have not ended, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Deliveries {
+    waiting: VecDeque<Delivery>,
+    flushes: VecDeque<Flush>,
+    /// Rows that were promised, and of those, that have ended.
+    promised: u64,
+    ended: u64,
+    stored: BTreeMap<(u64, u32), Stored>,
+    first_error: Option<FlightError>,
+}
+
+impl Deliveries {
+    /// Promises an end to the rows of one `write`.
+    pub(super) fn promise(&mut self, rows: u64, told: oneshot::Sender<Ended>, room: OwnedSemaphorePermit) {
+        self.promised += rows;
+        self.waiting.push_back(Delivery {
+            rows_left: rows,
+            placed: Vec::new(),
+            failed: None,
+            told,
+            _room: room,
+        });
+    }
+
+    /// Tells the first `rows` that have not ended where they lie, in order.
+    pub(super) fn placed(&mut self, runs: &[Placed]) {
+        for run in runs {
+            self.note(run);
+            let mut run = *run;
+            while run.rows > 0 {
+                let taken = self.end(run.rows, |delivery, rows| match delivery.placed.last_mut() {
+                    Some(last) if last.bucket == run.bucket && last.offsets().end == run.base_offset => {
+                        last.rows += rows;
+                    }
+                    _ => delivery.placed.push(Placed { rows, ..run }),
+                });
+                if taken == 0 {
+                    return;
+                }
+                run.base_offset += taken;
+                run.rows -= taken;
+            }
+        }
+    }
+
+    /// Tells the first `rows` that have not ended why.
+    pub(super) fn failed(&mut self, mut rows: u64, error: &FlightError) {
+        self.first_error.get_or_insert_with(|| error.clone());
+        while rows > 0 {
+            let taken = self.end(rows, |delivery, _| {
+                delivery.failed.get_or_insert_with(|| error.clone());
+            });
+            if taken == 0 {
+                return;
+            }
+            rows -= taken;
+        }
+    }
+
+    /// Ends up to `most` rows of the oldest delivery; how many it were.
+    fn end(&mut self, most: u64, note: impl FnOnce(&mut Delivery, u64)) -> u64 {
+        let Some(first) = self.waiting.front_mut() else { return 0 };
+        let rows = most.min(first.rows_left);
+        note(first, rows);
+        first.rows_left -= rows;
+        self.ended += rows;
+        if first.rows_left == 0
+            && let Some(Delivery { placed, failed, told, .. }) = self.waiting.pop_front()
+        {
+            // Nobody need wait for it.
+            drop(told.send(failed.map_or(Ok(placed), Err)));
+        }
+        self.answer_flushes();
+        rows
+    }
+
+    fn note(&mut self, run: &Placed) {
+        let offsets = run.offsets();
+        let stored = self.stored.entry((run.partition, run.bucket)).or_insert(Stored {
+            partition: run.partition,
+            bucket: run.bucket,
+            first_offset: offsets.start,
+            end_offset: offsets.end,
+            rows: 0,
+        });
+        stored.first_offset = stored.first_offset.min(offsets.start);
+        stored.end_offset = stored.end_offset.max(offsets.end);
+        stored.rows += run.rows;
+    }
+
+    /// Answers once all that was promised up to now has ended.
+    pub(super) fn flush(&mut self, told: oneshot::Sender<Flushed>) {
+        self.flushes.push_back(Flush { rows: self.promised, told });
+        self.answer_flushes();
+    }
+
+    fn answer_flushes(&mut self) {
+        while self.flushes.front().is_some_and(|flush| flush.rows <= self.ended) {
+            let Some(flush) = self.flushes.pop_front() else { return };
+            let stored = std::mem::take(&mut self.stored).into_values().collect();
+            drop(flush.told.send(self.first_error.take().map_or(Ok(stored), Err)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use tokio::sync::Semaphore;
+
+    async fn promise(deliveries: &mut Deliveries, rows: u64) -> Receipt {
+        let room = Arc::new(Semaphore::new(1)).acquire_owned().await.expect("it is not closed");
+        let (told, receipt) = Receipt::new();
+        deliveries.promise(rows, told, room);
+        receipt
+    }
+
+    fn run(base_offset: u64, rows: u64) -> Placed {
+        Placed { partition: 0, bucket: 0, base_offset, rows }
+    }
+
+    #[tokio::test]
+    async fn each_write_is_told_its_own_rows_whatever_they_travelled_in() {
+        let mut deliveries = Deliveries::default();
+        let first = promise(&mut deliveries, 3).await;
+        let second = promise(&mut deliveries, 2).await;
+        deliveries.placed(&[run(10, 2)]);
+        deliveries.placed(&[run(12, 2), run(20, 1)]);
+        assert_eq!(first.await, Ok(vec![run(10, 3)]));
+        assert_eq!(second.await, Ok(vec![run(13, 1), run(20, 1)]));
+    }
+
+    #[tokio::test]
+    async fn a_flush_waits_for_what_came_before_it_and_tells_its_first_error_once() {
+        let mut deliveries = Deliveries::default();
+        drop((promise(&mut deliveries, 1).await, promise(&mut deliveries, 1).await));
+        let (told, mut flushed) = oneshot::channel();
+        deliveries.flush(told);
+        deliveries.failed(1, &FlightError::refused("no"));
+        assert!(flushed.try_recv().is_err(), "one row has not ended");
+        deliveries.placed(&[run(5, 1)]);
+        assert_eq!(flushed.await.expect("it was answered"), Err(FlightError::refused("no")));
+        let (told, flushed) = oneshot::channel();
+        deliveries.flush(told);
+        assert_eq!(flushed.await.expect("it was answered"), Ok(Vec::new()));
+    }
+}

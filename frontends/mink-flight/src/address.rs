@@ -1,0 +1,159 @@
+//! Which table, partition and buckets a client means.
+//!
+//! Lives on: anywhere (pure).
+use crate::status::{IntoStatus, OrStatus};
+use arrow_flight::FlightDescriptor;
+use arrow_flight::flight_descriptor::DescriptorType;
+use mink_ddl::{literal_of, literal_text};
+use mink_metadata::{State, Table};
+use mink_proto::{PartitionValue, command};
+use mink_types::schema::{Field, Literal, Schema};
+use mink_types::{BucketId, BucketIndex, DatabaseName, PartitionId, TableName, TablePath};
+use tonic::Status;
+
+/// The address `database.table`, from its parts.
+pub(crate) fn table_path(database: &str, table: &str) -> Result<TablePath, Status> {
+    Ok(TablePath {
+        database: DatabaseName::new(database).or_status()?,
+        table: TableName::new(table).or_status()?,
+    })
+}
+
+/// The table of this address. Mink's own are nobody's.
+pub(crate) fn find<'a>(state: &'a State, path: &TablePath) -> Result<&'a Table, Status> {
+    state.table_at(path).filter(|_| !path.database.is_internal()).ok_or_else(|| not_found(path))
+}
+
+pub(crate) fn not_found(path: &TablePath) -> Status {
+    Status::not_found(format!("table {path} does not exist; create it first, or see `mink table list`"))
+}
+
+/// What a descriptor says: a path means the table with nothing else, to append to or to scan as the call is.
+pub(crate) enum Meant {
+    Table(TablePath),
+    Command(command::Command),
+}
+
+/// Reads a descriptor.
+pub(crate) fn meant(descriptor: &FlightDescriptor) -> Result<Meant, Status> {
+    if descriptor.r#type == DescriptorType::Cmd as i32 {
+        return Ok(Meant::Command(mink_proto::Command::read(&descriptor.cmd).or_status()?));
+    }
+    let path = match descriptor.path.as_slice() {
+        [database, table] => table_path(database, table)?,
+        [address] => TablePath::parse(address).or_status()?,
+        _ => {
+            return Err(Status::invalid_argument(
+                "the descriptor names no table; give the path [database, table], or a mink.v1.Command",
+            ));
+        }
+    };
+    Ok(Meant::Table(path))
+}
+
+/// The schema of a table with columns.
+pub(crate) fn columns_of(table: &Table) -> Result<&std::sync::Arc<Schema>, Status> {
+    table.schema().ok_or_else(|| {
+        Status::failed_precondition(format!(
+            "table {} has the kafka format: its records are written over the Kafka protocol",
+            table.path
+        ))
+    })
+}
+
+/// The values of a partition, in the order of the columns that the table is partitioned by.
+pub(crate) fn partition_values(table: &Table, named: &[(String, String)]) -> Result<Vec<Literal>, Status> {
+    let schema = columns_of(table)?;
+    let columns: Vec<_> = schema.partitioned_by().iter().filter_map(|id| schema.column_by_id(*id)).collect();
+    let wanted = || columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>().join(", ");
+    if columns.is_empty() {
+        return Err(Status::invalid_argument(format!("table {} is not partitioned", table.path)));
+    }
+    if let Some((unknown, _)) =
+        named.iter().find(|(name, _)| !columns.iter().any(|column| column.name == *name))
+    {
+        return Err(Status::invalid_argument(format!(
+            "table {} is not partitioned by {unknown:?}; its partition columns are {}",
+            table.path,
+            wanted()
+        )));
+    }
+    columns
+        .iter()
+        .map(|column| {
+            let mut values = named.iter().filter(|(name, _)| *name == column.name);
+            match (values.next(), values.next()) {
+                (Some((_, text)), None) => literal_of(&column.data_type, text).map_err(|error| {
+                    Status::invalid_argument(format!("partition column {:?}: {error}", column.name))
+                }),
+                _ => Err(Status::invalid_argument(format!(
+                    "give each partition column of table {} one value: {}",
+                    table.path,
+                    wanted()
+                ))),
+            }
+        })
+        .collect()
+}
+
+/// The partition that a message names; none if it names none.
+pub(crate) fn partition_named(
+    table: &Table,
+    named: &[PartitionValue],
+) -> Result<Option<PartitionId>, Status> {
+    if named.is_empty() {
+        return Ok(None);
+    }
+    let pairs: Vec<_> = named.iter().map(|value| (value.column.clone(), value.value.clone())).collect();
+    let values = partition_values(table, &pairs)?;
+    match table.partition_of(&values) {
+        Some(partition) => Ok(Some(partition)),
+        None => Err(Status::not_found(format!(
+            "table {} has no such partition; create it, or see `mink partition list {}`",
+            table.path, table.path
+        ))),
+    }
+}
+
+/// The buckets that a call is about: one, those of a partition, or all.
+pub(crate) fn buckets(
+    table: &Table,
+    partition: Option<PartitionId>,
+    bucket: Option<u32>,
+) -> Result<Vec<BucketId>, Status> {
+    if let Some(index) = bucket.filter(|index| *index >= table.buckets) {
+        return Err(Status::invalid_argument(format!(
+            "table {} has no bucket {index}; it has {}, numbered from 0",
+            table.path, table.buckets
+        )));
+    }
+    let all = table.bucket_ids().filter(|id| partition.is_none_or(|partition| id.partition == partition));
+    Ok(all.filter(|id| bucket.is_none_or(|index| id.bucket == BucketIndex(index))).collect())
+}
+
+/// A name that the client typed, in an error about it.
+pub(crate) fn quoted<E: IntoStatus>(what: &str, error: E) -> Status {
+    let status = error.into_status();
+    Status::new(status.code(), format!("{what}: {}", status.message()))
+}
+
+/// A partition as a message names it; nothing for the one partition of a table that is not partitioned.
+pub(crate) fn partition_text(table: &Table, partition: PartitionId) -> Vec<PartitionValue> {
+    let (Some(values), Some(schema)) = (table.partition(partition), table.schema()) else {
+        return Vec::new();
+    };
+    let columns = schema.partitioned_by().iter().filter_map(|id| schema.column_by_id(*id));
+    let text = |(column, value): (&Field, &Literal)| PartitionValue {
+        column: column.name.clone(),
+        value: literal_text(&column.data_type, value),
+    };
+    columns.zip(values).map(text).collect()
+}
+
+/// The columns that a table is partitioned by, for an error.
+pub(crate) fn partition_columns(table: &Table) -> String {
+    let schema = table.schema();
+    let ids = schema.into_iter().flat_map(|schema| schema.partitioned_by());
+    let names = ids.filter_map(|id| schema?.column_by_id(*id)).map(|column| column.name.as_str());
+    names.collect::<Vec<_>>().join(", ")
+}

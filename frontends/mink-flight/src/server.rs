@@ -1,0 +1,228 @@
+//! The listener: connections, their bounds, and the end of both.
+//!
+//! Lives on: the service runtime.
+//! Owns: the socket that listens.
+//! Invariants: I20: connections, their calls and the messages of each are bounded; SECURITY section 3.
+use crate::node::Node;
+use crate::paid_body::{Paid, PaidBody};
+use crate::service::Calls;
+use crate::{FlightConfig, FlightCounters};
+use arrow_flight::flight_service_server::FlightServiceServer;
+use futures::stream::{self, Stream};
+use mink_api::{Admin, LogSource};
+use mink_rt::Service;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tonic::body::Body;
+use tonic::transport::Server;
+use tonic::transport::server::{Connected, TcpConnectInfo};
+use tower::{Layer, Service as TowerService};
+
+/// Calls that one connection may have open.
+const CALLS_PER_CONNECTION_MAX: u32 = 128;
+/// Bytes of the headers of one call.
+const HEADER_BYTES_MAX: u32 = 16 << 10;
+/// Calls that a client may begin and cancel before the node has looked at them (CVE-2023-44487).
+const RESET_CALLS_MAX: usize = 64;
+/// Bytes that a client may send ahead: of one call, of a connection.
+const CALL_WINDOW_BYTES: u32 = 1 << 20;
+const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
+/// A connection that answers no ping for so long is gone.
+const PING_EVERY: Duration = Duration::from_mins(1);
+const PING_PATIENCE: Duration = Duration::from_secs(20);
+/// What a system that lacks something is given.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// The Flight listener of one node.
+#[derive(Debug)]
+pub struct FlightServer {
+    listener: TcpListener,
+    node: Arc<Node>,
+    stopping: watch::Sender<bool>,
+}
+
+impl FlightServer {
+    /// A server on a bound listener.
+    pub fn new(
+        listener: TcpListener,
+        config: FlightConfig,
+        source: Arc<dyn LogSource>,
+        admin: Arc<dyn Admin>,
+        service: Service,
+    ) -> FlightServer {
+        let counters = FlightCounters::default();
+        let (stopping, stops) = watch::channel(false);
+        let node = Node { config, source, admin, service, counters, stopping: stops };
+        FlightServer { listener, node: Arc::new(node), stopping }
+    }
+
+    /// A handle on the counters, which outlives the server.
+    pub fn counters(&self) -> FlightCounters {
+        self.node.counters.clone()
+    }
+
+    /// Serves until `stop` completes. Then takes no more calls, lets those that are open go on for `drain_timeout` at most, and returns.
+    ///
+    /// # Errors
+    /// The listener broke.
+    pub async fn run(self, stop: impl Future<Output = ()> + Send) -> Result<(), tonic::transport::Error> {
+        let FlightServer { listener, node, stopping: calls_stop } = self;
+        let message_bytes_max = node.config.limits.flight_message_bytes_max;
+        let decoded_max = usize::try_from(message_bytes_max).unwrap_or(usize::MAX);
+        let calls = FlightServiceServer::new(Calls(Arc::clone(&node)))
+            .max_decoding_message_size(decoded_max)
+            .max_encoding_message_size(usize::MAX);
+        let paying = Paying { node: Arc::clone(&node) };
+        let connections = connections(listener, node.config.limits.connections_max);
+        let (stopping, stopped) = tokio::sync::oneshot::channel::<()>();
+        let drain_timeout = node.config.drain_timeout;
+        let mut serving = std::pin::pin!(
+            Server::builder()
+                .max_concurrent_streams(CALLS_PER_CONNECTION_MAX)
+                .concurrency_limit_per_connection(CALLS_PER_CONNECTION_MAX as usize)
+                .initial_stream_window_size(CALL_WINDOW_BYTES)
+                .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+                .http2_max_header_list_size(HEADER_BYTES_MAX)
+                .http2_max_pending_accept_reset_streams(Some(RESET_CALLS_MAX))
+                .http2_keepalive_interval(Some(PING_EVERY))
+                .http2_keepalive_timeout(Some(PING_PATIENCE))
+                .layer(paying)
+                .add_service(calls)
+                .serve_with_incoming_shutdown(connections, async {
+                    drop(stopped.await);
+                })
+        );
+        tokio::select! {
+            ended = &mut serving => return ended,
+            () = stop => {}
+        }
+        calls_stop.send_replace(true);
+        drop(stopping);
+        match tokio::time::timeout(drain_timeout, serving).await {
+            Ok(ended) => ended,
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+/// The connections that come, as many as may be open.
+fn connections(listener: TcpListener, most: u32) -> impl Stream<Item = io::Result<Connection>> {
+    let places = Arc::new(Semaphore::new(usize::try_from(most).unwrap_or(Semaphore::MAX_PERMITS)));
+    stream::unfold((listener, places), |(listener, places)| async move {
+        let place = Arc::clone(&places).acquire_owned().await.ok()?;
+        loop {
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    if let Err(error) = stream.set_nodelay(true) {
+                        tracing::debug!(%error, "a connection of Flight keeps small packets back");
+                    }
+                    return Some((Ok(Connection { stream, _place: place }), (listener, places)));
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "a connection of Flight was not accepted");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    })
+}
+
+/// A connection, and its place among those that may be open.
+struct Connection {
+    stream: TcpStream,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Connected for Connection {
+    type ConnectInfo = TcpConnectInfo;
+
+    fn connect_info(&self) -> TcpConnectInfo {
+        self.stream.connect_info()
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
+
+/// Makes the messages of every call pay.
+#[derive(Clone)]
+struct Paying {
+    node: Arc<Node>,
+}
+
+impl<S> Layer<S> for Paying {
+    type Service = PayingService<S>;
+
+    fn layer(&self, inner: S) -> PayingService<S> {
+        PayingService { inner, node: Arc::clone(&self.node) }
+    }
+}
+
+#[derive(Clone)]
+struct PayingService<S> {
+    inner: S,
+    node: Arc<Node>,
+}
+
+impl<S> TowerService<http::Request<Body>> for PayingService<S>
+where
+    S: TowerService<http::Request<Body>>,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> S::Future {
+        let config = &self.node.config;
+        let paid = Paid::default();
+        let (mut parts, body) = request.into_parts();
+        parts.extensions.insert(paid.clone());
+        let permits = config.request_permits.clone();
+        let body = PaidBody::new(body, paid, permits, &config.limits, self.node.counters.clone());
+        self.inner.call(http::Request::from_parts(parts, Body::new(body)))
+    }
+}

@@ -1,0 +1,252 @@
+//! Arrow Flight as users have it: pyarrow against a node, one test for each case of `tests/clients/flight.py`.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use mink_testkit::node::{Node, NodeConfig};
+use mink_testkit::parts::SeaweedFs;
+use mink_testkit::process::{Output, Process};
+use mink_testkit::{ErrorKind, client, skip};
+use rand::Rng as _;
+use serde_json::Value;
+
+use crate::setup::{self, Folder, until};
+
+const RUN_WITHIN: Duration = Duration::from_mins(5);
+/// A first ack of a writer, or one after a restart, comes within this.
+const PROGRESS_WITHIN: Duration = Duration::from_mins(1);
+/// A drain without work left takes a moment; the bound of all drains is 30 s.
+const DRAINS_WITHIN: Duration = Duration::from_secs(10);
+const ROUNDS: u32 = 3;
+/// From the first acks after a restart to the kill: anywhere in here.
+const ALIVE_MS_MAX: u64 = 1_000;
+/// A message of 256 MiB is accepted from this memory on. It is a bound: no node here takes so much.
+const LARGE_MEMORY: &str = "12GiB";
+/// What a node with the memory of [`setup::node`] accepts as one message.
+const MESSAGE_BYTES_MAX: &str = "12582912";
+/// What the node of the hostile case may hold in all: its `--memory`, and what a process has beside that.
+const RESIDENT_KIB_MAX: u64 = (512 + 64) << 10;
+
+async fn available() -> bool {
+    skip::available("clients-python", client::install("flight").await).is_some()
+}
+
+/// Runs a case against a node.
+async fn case(name: &str, node: &Node, more: &[&str]) -> Value {
+    let (flight, kafka, http) = (node.flight(), node.kafka(), node.http());
+    let mut args = vec![name, "--flight", flight, "--kafka", kafka, "--http", http];
+    args.extend(more);
+    let begun = Instant::now();
+    let summary = client::run("flight", &args, RUN_WITHIN).await.unwrap();
+    println!("{:.1} s: {summary}", begun.elapsed().as_secs_f64());
+    assert_eq!(summary["case"], name, "{summary}");
+    summary
+}
+
+/// A case on a node of its own, which then drains without a loud line.
+async fn alone(name: &str, config: NodeConfig) {
+    let mut node = config.start().await.unwrap();
+    case(name, &node, &[]).await;
+    node.stop(RUN_WITHIN).await.unwrap();
+}
+
+async fn on_a_file_store(name: &str) {
+    if available().await {
+        let folder = Folder::new();
+        alone(name, setup::node(&folder)).await;
+    }
+}
+
+#[tokio::test]
+async fn every_type_comes_back_as_it_was_sent() {
+    on_a_file_store("types").await;
+}
+
+#[tokio::test]
+async fn every_type_comes_back_from_s3_as_it_was_sent() {
+    let Some(store) = skip::available("seaweedfs", SeaweedFs::shared().await) else {
+        return;
+    };
+    if available().await {
+        let folder = Folder::new();
+        alone("types", setup::node_on_s3(&folder, store, "flight").await).await;
+    }
+}
+
+/// I2, I6: it is split into batches of the table, whose offsets and sequences follow each other.
+#[tokio::test]
+async fn a_message_of_256_mib_comes_back_whole_and_in_order() {
+    if available().await {
+        let folder = Folder::new();
+        alone("large", setup::node(&folder).flag("--memory", LARGE_MEMORY)).await;
+    }
+}
+
+/// I2: a scan that is cut by filter, place or limit loses no row, and two columns cost two columns' bytes.
+#[tokio::test]
+async fn a_scan_gives_and_costs_what_it_asks_for() {
+    on_a_file_store("projection").await;
+}
+
+/// I6: what a writer sends again is stored once, and a gap is refused.
+#[tokio::test]
+async fn pipelined_batches_are_acked_in_order_and_stored_once() {
+    on_a_file_store("pipelined").await;
+}
+
+/// I2, I3
+#[tokio::test]
+async fn a_tail_sees_every_row_once_and_in_order() {
+    on_a_file_store("follow").await;
+}
+
+/// Open calls end with UNAVAILABLE, which clients try again, and do not keep the node from leaving.
+#[tokio::test]
+async fn a_node_with_open_calls_drains_at_once() {
+    if !available().await {
+        return;
+    }
+    let folder = Folder::new();
+    let mut node = setup::node(&folder).start().await.unwrap();
+    let mut open = client::start("flight", &["drained", "--flight", node.flight()]).unwrap();
+    open.wait_for_text(Output::Stdout, RUN_WITHIN, "open").await.unwrap();
+    node.stop(DRAINS_WITHIN).await.unwrap();
+    let status = open.wait(RUN_WITHIN).await.unwrap();
+    assert!(status.success(), "{}", open.report(ErrorKind::Failed, "was not told that the node leaves"));
+}
+
+#[tokio::test]
+async fn alter_beside_writers_loses_no_row_and_one_of_two_wins() {
+    on_a_file_store("alter").await;
+}
+
+#[tokio::test]
+async fn records_of_kafka_clients_are_rows_of_arrow() {
+    on_a_file_store("kafka").await;
+}
+
+/// The page's examples run as they stand.
+#[tokio::test]
+async fn the_examples_of_the_page_run() {
+    on_a_file_store("docs").await;
+}
+
+/// I19, I20: typed errors, no panic (the node fails the test by a loud line), and memory stays below the bound.
+#[tokio::test]
+async fn hostile_messages_are_refused_and_harm_nobody() {
+    if !available().await {
+        return;
+    }
+    let folder = Folder::new();
+    let mut node = setup::node(&folder).start().await.unwrap();
+    case("hostile", &node, &["--message-bytes-max", MESSAGE_BYTES_MAX]).await;
+    let (_, most) = setup::resident_kib(node.process().id());
+    println!("at most {} MiB were resident", most >> 10);
+    assert!(most < RESIDENT_KIB_MAX, "{} MiB were resident", most >> 10);
+    node.crash_and_restart().await.unwrap();
+    // What it has stored of all that can be read after a takeover, too.
+    case("unharmed", &node, &[]).await;
+    node.stop(RUN_WITHIN).await.unwrap();
+}
+
+/// An idempotent writer that may be killed: it remembers nothing but its id.
+struct Writer {
+    args: Vec<String>,
+    acks: PathBuf,
+    stop_file: PathBuf,
+    process: Process,
+}
+
+impl Writer {
+    fn start(folder: &Path, flight: &str) -> Self {
+        let [acks, stop_file, id] = ["writer.acks", "writer.stop", "writer.id"].map(|name| folder.join(name));
+        // Made here, so that a writer that is still starting has a file to be looked at.
+        std::fs::write(&acks, "").unwrap();
+        let text = |path: &Path| path.to_str().unwrap().to_owned();
+        let files = [("--file", text(&id)), ("--acks", text(&acks)), ("--stop-file", text(&stop_file))];
+        let mut args: Vec<String> =
+            ["writer", "--flight", flight, "--database", "killed"].map(str::to_owned).into();
+        args.extend(files.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value]));
+        let process = launch(&args);
+        Self { args, acks, stop_file, process }
+    }
+
+    async fn kill_and_restart(&mut self) {
+        self.process.kill9().await.unwrap();
+        self.process = launch(&self.args);
+    }
+
+    /// Waits until it has been told of an ack that it had not been told of before the call.
+    async fn progress(&self) {
+        let bytes = || std::fs::metadata(&self.acks).unwrap().len();
+        let before = bytes();
+        until("the writer gets an ack", PROGRESS_WITHIN, || async { (bytes() > before).then_some(()) }).await;
+    }
+
+    /// Lets it come to its end: all that it sent is acked.
+    async fn stop(&mut self) {
+        std::fs::write(&self.stop_file, "").unwrap();
+        let status = self.process.wait(PROGRESS_WITHIN).await.unwrap();
+        let report = self.process.report(ErrorKind::Failed, "did not get all its rows acked");
+        assert!(status.success(), "{report}");
+    }
+}
+
+fn launch(args: &[String]) -> Process {
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    client::start("flight", &args).unwrap()
+}
+
+async fn kills_lose_nothing(config: NodeConfig, folder: &Folder) {
+    // Flushes, trims and takeovers of adopted objects all happen within the rounds.
+    let config = config.flag("--wal-flush-age", "700ms").flag("--deletion-grace", "1s");
+    let mut node = config.start_on_fixed_ports().await.unwrap();
+    let mut writer = Writer::start(folder.path(), node.flight());
+    let acks = writer.acks.to_str().unwrap().to_owned();
+    let verify = ["--database", "killed", "--acks", &acks];
+    for round in 1..=setup::rounds(ROUNDS) {
+        for kills_node in [true, false] {
+            writer.progress().await;
+            let alive = Duration::from_millis(rand::rng().random_range(0..ALIVE_MS_MAX));
+            // Not a wait for anything: the kill comes at a random moment.
+            tokio::time::sleep(alive).await;
+            let victim = if kills_node { "node" } else { "writer" };
+            println!("round {round}: kill of the {victim} {alive:?} after the first acks");
+            if kills_node {
+                node.crash_and_restart().await.unwrap();
+            } else {
+                writer.kill_and_restart().await;
+            }
+        }
+    }
+    writer.progress().await;
+    writer.stop().await;
+    let summary = case("verify", &node, &verify).await;
+    // Nothing was under way at the end: what is there is what was acked.
+    assert_eq!(summary["rows"], summary["acked"], "{summary}");
+    assert_ne!(summary["rows"], 0, "{summary}");
+    node.stop(RUN_WITHIN).await.unwrap();
+}
+
+/// I1, I2, I6
+#[tokio::test]
+async fn kill_9_of_node_and_writer_by_turns_loses_nothing_acked_and_stores_nothing_twice() {
+    if !available().await {
+        return;
+    }
+    let folder = Folder::new();
+    kills_lose_nothing(setup::node(&folder), &folder).await;
+}
+
+/// I1, I2, I6
+#[tokio::test]
+async fn kill_9_on_s3_loses_nothing_acked_and_stores_nothing_twice() {
+    let Some(store) = skip::available("seaweedfs", SeaweedFs::shared().await) else {
+        return;
+    };
+    if !available().await {
+        return;
+    }
+    let folder = Folder::new();
+    kills_lose_nothing(setup::node_on_s3(&folder, store, "flight-kill9").await, &folder).await;
+}
