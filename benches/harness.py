@@ -177,7 +177,7 @@ class Mink(Broker):
         kind, environment = self.name.removeprefix("mink-"), {}
         folder = self.run.folder / f"{self.name}-{self.port}"
         command = [self.run.mink, "serve", "--data-dir", folder, "--kafka-listen", f"127.0.0.1:{self.port}",
-                   "--http-listen", f"127.0.0.1:{self.port + 1}"]
+                   "--flight-listen", "none", "--http-listen", f"127.0.0.1:{self.port + 1}"]
         command += self.flags
         if kind.startswith("memory"):
             latency = kind.removeprefix("memory")

@@ -20,8 +20,10 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tonic::Status;
 
-/// Bytes that a scan asks a bucket for at once.
-const READ_BYTES: u32 = 1 << 20;
+/// Bytes that a scan asks a bucket for at once: so many scans have room side by side, and each asks for no less and no more.
+const SIDE_BY_SIDE: u64 = 64;
+const READ_BYTES_MIN: u64 = 64 << 10;
+const READ_BYTES_MAX: u64 = 1 << 20;
 
 /// Messages that wait for the client; each is about what one batch holds.
 const MESSAGES_MAX: usize = 8;
@@ -191,9 +193,12 @@ impl Scan {
 
     /// Reads on in one bucket; tells whether there was anything.
     async fn read(&mut self, place: &mut Place) -> Result<Result<bool, Ended>, Status> {
-        let mut permit = self.node.config.answer_permits.take(u64::from(READ_BYTES)).await;
-        let read = Read { bucket: place.bucket, from: place.next, bytes_max: READ_BYTES, leader_epoch: None };
-        let answer = self.node.source.read(vec![read], READ_BYTES).await.pop();
+        let bytes = self.node.config.answer_permits.total_bytes() / SIDE_BY_SIDE;
+        let bytes = bytes.clamp(READ_BYTES_MIN, READ_BYTES_MAX);
+        let bytes_max = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let Ok(mut permit) = self.room(bytes).await else { return Ok(Err(Ended)) };
+        let read = Read { bucket: place.bucket, from: place.next, bytes_max, leader_epoch: None };
+        let answer = self.node.source.read(vec![read], bytes_max).await.pop();
         let ReadAnswer { batches: pieces, high_watermark, .. } =
             answer.ok_or_else(|| Status::internal("a read without an answer"))?.or_status()?;
         place.seen = high_watermark;
@@ -220,6 +225,31 @@ impl Scan {
         Ok(Ok(found))
     }
 
+    /// Waits for room for what is read next. A client that leaves what it was sent lying meanwhile must go.
+    async fn room(&self, bytes: u64) -> Result<BytePermit, Ended> {
+        let mut taking = std::pin::pin!(self.node.config.answer_permits.take(bytes));
+        let mut lying = self.lying();
+        loop {
+            match tokio::time::timeout(STALLED_AFTER, &mut taking).await {
+                Ok(permit) => return Ok(permit),
+                Err(_) if lying > 0 && self.lying() >= lying => return Err(self.cut_off()),
+                Err(_) => lying = self.lying(),
+            }
+        }
+    }
+
+    /// Messages that the client has not taken.
+    fn lying(&self) -> usize {
+        self.sender.max_capacity() - self.sender.capacity()
+    }
+
+    fn cut_off(&self) -> Ended {
+        drop(self.cut.set(Status::resource_exhausted(
+            "the client took nothing for a second while others waited for memory; go on behind the last row",
+        )));
+        Ended
+    }
+
     /// Gives a message on. While others wait for what it has paid, a client has a second to take something.
     async fn send(&self, data: FlightData, permit: BytePermit) -> Result<(), Ended> {
         loop {
@@ -229,12 +259,7 @@ impl Scan {
                     return Ok(());
                 }
                 Ok(Err(_)) => return Err(Ended),
-                Err(_) if self.node.config.answer_permits.is_short() => {
-                    drop(self.cut.set(Status::resource_exhausted(
-                        "the client took nothing for a second while others waited for memory; go on behind the last row",
-                    )));
-                    return Err(Ended);
-                }
+                Err(_) if self.node.config.answer_permits.is_short() => return Err(self.cut_off()),
                 Err(_) => {}
             }
         }

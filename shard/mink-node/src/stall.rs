@@ -78,7 +78,7 @@ pub(crate) async fn watch(context: Arc<Context>) {
             // A store that knows what it lacks has said so.
             Some(Told::Begun(lasts)) if store.health() == StoreHealth::Well => {
                 let store = store.address();
-                tracing::error!(%store, ?lasts, remedy = REMEDY, "the store takes no writes");
+                tracing::warn!(%store, ?lasts, remedy = REMEDY, "the store takes no writes");
             }
             Some(Told::Over) => tracing::info!(store = %store.address(), "the store has taken a write again"),
             Some(Told::Begun(_)) | None => {}

@@ -183,7 +183,13 @@ def drained(mink, options):
         except BaseException as error:
             outcomes[name] = error
 
-    waits = [("the tail", reader.read_chunk), ("the writer", put.reader.read)]
+    def end_of_put():
+        # pyarrow's reader of acks ends without a word; what the call ended with, its writer tells.
+        while put.reader.read() is not None:
+            pass
+        put.writer.close()
+
+    waits = [("the tail", reader.read_chunk), ("the writer", end_of_put)]
     threads = [threading.Thread(target=wait, args=each, daemon=True) for each in waits]
     for thread in threads:
         thread.start()
