@@ -78,7 +78,9 @@ async fn every_type_comes_back_from_s3_as_it_was_sent() {
 async fn a_message_of_256_mib_comes_back_whole_and_in_order() {
     if available().await {
         let folder = Folder::new();
-        alone("large", setup::node(&folder).flag("--memory", LARGE_MEMORY)).await;
+        // Node and client move gigabytes on two cores: a turn may be cut short by the system for longer than the watchdog bears.
+        let config = setup::node(&folder).flag("--memory", LARGE_MEMORY).allow_line("task blocks its core");
+        alone("large", config).await;
     }
 }
 
