@@ -5,6 +5,7 @@
 //! Invariants: a value that exists is valid (names are checked when made); no type here knows a protocol, a store or a database.
 #![forbid(unsafe_code)]
 
+mod civil;
 mod ids;
 mod kept_configs;
 mod limits;
@@ -15,6 +16,7 @@ mod outcome;
 pub mod schema;
 mod time;
 
+pub use civil::Civil;
 pub use ids::{
     BucketEpoch, BucketId, BucketIndex, ClusterUuid, DatabaseId, Incarnation, LogIndex, NodeId, Offset,
     OffsetRange, PartitionId, ProducerEpoch, ProducerId, RequestId, RowHash, Sequence, SessionId, TableId,

@@ -302,7 +302,11 @@ impl Put {
         for (bucket, frames) in batches {
             for frame in frames {
                 let part = permit.split(frame.len() as u64);
-                parts.push(self.append(bucket, frame, part).await?);
+                match self.append(bucket, frame, part).await {
+                    Ok(handed) => parts.push(handed),
+                    Err(status) if parts.is_empty() => return Err(status),
+                    Err(status) => return Err(in_part(&status)),
+                }
             }
         }
         let rows: u64 = parts.iter().map(|part| part.rows).sum();
@@ -407,6 +411,14 @@ impl Put {
     }
 }
 
+/// What a refusal means once rows of the same message have their offsets: they will be stored, so none of the codes that say "nothing is".
+fn in_part(status: &Status) -> Status {
+    Status::unknown(format!(
+        "{}: rows of the same message were taken before and are stored; an idempotent writer sends the message again under the same sequence",
+        status.message()
+    ))
+}
+
 /// Whether `count` sequences from `found` on all lie before `expected`, where a log's next one is; they wrap, so half of all are before.
 fn lies_before(found: Sequence, count: u32, expected: Sequence) -> bool {
     const HALF: i64 = 1 << 30;
@@ -466,6 +478,14 @@ async fn settle(node: Arc<Node>, taken: Result<Pending, Status>) -> Result<PutRe
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// I7
+    #[test]
+    fn a_message_that_is_refused_in_part_is_not_told_as_refused() {
+        let status = in_part(&Status::unavailable("the bucket moved"));
+        assert_eq!(status.code(), tonic::Code::Unknown);
+        assert!(status.message().contains("the bucket moved"), "{status}");
+    }
 
     /// I6
     #[test]

@@ -142,12 +142,12 @@ impl Column {
     /// A null, or where none may be what a null ROW above has there: it is never seen.
     pub(super) fn append_unseen(&mut self) {
         self.nulls.append(!self.nullable);
-        self.values.append_placeholder();
+        self.values.append_beneath_null();
     }
 
     pub(super) fn append_null(&mut self) {
         self.nulls.append_null();
-        self.values.append_placeholder();
+        self.values.append_beneath_null();
     }
 
     /// The default of a column. Whether it is of the column's type, the schema has looked.
@@ -258,7 +258,7 @@ impl Values {
     }
 
     /// What stands where a null is.
-    fn append_placeholder(&mut self) {
+    fn append_beneath_null(&mut self) {
         match self {
             Values::Boolean(values) => values.append(false),
             Values::TinyInt(values) => values.push(0),

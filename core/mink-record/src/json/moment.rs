@@ -3,14 +3,10 @@
 //! Lives on: anywhere (pure). It knows of no clock and of no time zones but offsets.
 //! Invariants: what is written reads as the same number; no digit is lost on either way.
 use super::number::put_digits;
+use mink_types::Civil;
 use mink_types::schema::TimeUnit;
 
 const SECONDS_PER_DAY: i64 = 24 * 60 * 60;
-/// Years after which the calendar is the same again, and their days.
-const ERA_YEARS: i64 = 400;
-const ERA_DAYS: i64 = 146_097;
-/// Days from 0000-03-01, where an era begins, to 1970-01-01.
-const EPOCH_DAYS: i64 = 719_468;
 const NANOSECONDS_PER_SECOND: i64 = 1_000_000_000;
 /// Digits of a nanosecond.
 const FRACTION_DIGITS: u8 = 9;
@@ -18,39 +14,6 @@ const FRACTION_DIGITS: u8 = 9;
 const YEAR_PLAIN_MAX: i64 = 9_999;
 /// Digits of the years that 64 bits of seconds reach.
 const YEAR_DIGITS_MAX: usize = 12;
-
-/// A day as people say it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Civil {
-    year: i64,
-    month: i64,
-    day: i64,
-}
-
-impl Civil {
-    /// Days since 1970-01-01. Years begin in March here, so that the leap day is the last.
-    fn days(self) -> i64 {
-        let year = if self.month <= 2 { self.year - 1 } else { self.year };
-        let month = (self.month + 9) % 12;
-        let year_of_era = year.rem_euclid(ERA_YEARS);
-        let day_of_year = (153 * month + 2) / 5 + self.day - 1;
-        let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-        year.div_euclid(ERA_YEARS) * ERA_DAYS + day_of_era - EPOCH_DAYS
-    }
-
-    /// The day so many days after 1970-01-01, which are fewer than 64 bits of seconds have.
-    fn of(days: i64) -> Civil {
-        let days = days + EPOCH_DAYS;
-        let day_of_era = days.rem_euclid(ERA_DAYS);
-        let year_of_era =
-            (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-        let from_march = (5 * day_of_year + 2) / 153;
-        let month = (from_march + 2) % 12 + 1;
-        let year = days.div_euclid(ERA_DAYS) * ERA_YEARS + year_of_era + i64::from(month <= 2);
-        Civil { year, month, day: day_of_year - (153 * from_march + 2) / 5 + 1 }
-    }
-}
 
 /// `2026-01-31`, in days.
 pub(super) fn read_date(text: &str) -> Option<i32> {

@@ -130,7 +130,8 @@ mod tests {
         let ending = Ending::new(Some(begun + LONG), &progress);
         progress.stop();
         let stopped = ending.over_since(Instant::now()).expect("it was stopped");
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        // It is not given up while time passes.
+        assert!(tokio::time::timeout(Duration::from_millis(5), ending.given_up()).await.is_err());
         progress.stop();
         assert_eq!(ending.over().await, stopped, "the first word counts");
         assert!(tokio::time::timeout(Duration::from_millis(5), ending.given_up()).await.is_err());
