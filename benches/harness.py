@@ -1,4 +1,4 @@
-"""What benches/figures and benches/peers share: a store, a Mink node, pinned cores, `mink bench` with its JSON, tables.
+"""What benches/figures, benches/peers and benches/flight share: a store, a Mink node, pinned cores, `mink bench` with its JSON, tables.
 
 What can't be had is skipped by name, what fails is told in a line and left out, and what was measured before is in the tables all the same. Every broker runs on the first half of the cores, the client and the store on the others. A store is SeaweedFS behind the fault proxy, which counts
 requests and delays PUTs. All servers listen on 127.0.0.1 and are stopped by their process ids.
@@ -177,7 +177,7 @@ class Mink(Broker):
         kind, environment = self.name.removeprefix("mink-"), {}
         folder = self.run.folder / f"{self.name}-{self.port}"
         command = [self.run.mink, "serve", "--data-dir", folder, "--kafka-listen", f"127.0.0.1:{self.port}",
-                   "--flight-listen", "none", "--http-listen", f"127.0.0.1:{self.port + 1}"]
+                   "--flight-listen", self.flight(), "--http-listen", f"127.0.0.1:{self.port + 1}"]
         command += self.flags
         if kind.startswith("memory"):
             latency = kind.removeprefix("memory")
@@ -190,7 +190,11 @@ class Mink(Broker):
         self.pid = self.spawn(command, **environment)
 
     def addr(self):
-        return f"127.0.0.1:{self.port + 1}"
+        return f"http://127.0.0.1:{self.port + 1}"
+
+    def flight(self):
+        """Its Flight listener; off unless it is measured."""
+        return "none"
 
 
 class Run:
@@ -233,7 +237,11 @@ class Run:
         return ["taskset", "-c", ",".join(map(str, cores)), *map(str, command)]
 
     def bench(self, broker, verb, *flags):
-        command = [self.mink, "bench", verb, *flags, "--kafka", f"127.0.0.1:{broker.port}", "--addr", broker.addr(), "--node-pid", broker.pid, "--output", "json"]
+        return self.load(broker, verb, *flags, "--kafka", f"127.0.0.1:{broker.port}")
+
+    def load(self, broker, verb, *flags):
+        """The JSON of a `mink bench`, told where the load goes."""
+        command = [self.mink, "bench", verb, *flags, "--addr", broker.addr(), "--node-pid", broker.pid, "--output", "json"]
         done = subprocess.run(self.on_client_cores(*command), capture_output=True, text=True)
         if done.returncode in (128 + signal.SIGINT, 128 + signal.SIGTERM):
             raise KeyboardInterrupt

@@ -11,10 +11,13 @@
   drained      says `open` when it has calls open, and expects that they end with UNAVAILABLE when the node is stopped then
   alter        writers of two schemas at once; two ALTERs at once
   kafka        a topic's records as Arrow (needs --kafka)
+  topics       a table with columns as a topic of Kafka's clients, both ways (needs --kafka)
+  topics_table makes the table of `topics` alone
   hostile      wrong and lying messages get typed errors, and the node lives (needs --http)
   unharmed     asks only that a node answers after all that: no panic, no task that died (needs --http)
   writer       appends numbered rows until it is killed or the stop file appears; goes on behind what is stored (needs --file)
   verify       reads what `writer` wrote: dense from 0, none twice
+  files        files of pyarrow go in by `mink write`, tables come out by `mink read` (needs --mink and --folder)
   docs         runs the code blocks of docs/flight.md as they stand
 
 Each makes a database of its own, `--database` or one with a random name, and prints one line of JSON at its end. Exit code 0, or 1 with
@@ -37,10 +40,13 @@ CASES = {
     "drained": "follow",
     "alter": "alter",
     "kafka": "kafka",
+    "topics": "typed_topics",
+    "topics_table": "typed_topics",
     "hostile": "hostile",
     "unharmed": "hostile",
     "writer": "writer",
     "verify": "writer",
+    "files": "files",
     "docs": "docs",
 }
 
@@ -58,6 +64,8 @@ def main():
     parser.add_argument("--rate", type=float, default=200, help="writer: batches per second at most")
     parser.add_argument("--rows", type=int, help="large: rows of the message (default: 8,000,000)")
     parser.add_argument("--message-bytes-max", type=int, default=257 << 20, help="hostile: the node's flight-message-bytes-max")
+    parser.add_argument("--mink", help="files: the mink binary")
+    parser.add_argument("--folder", help="files: where its files lie")
     parser.add_argument("--timeout", type=float, default=120, metavar="SECONDS", help="bound of each wait")
     options = parser.parse_args()
     case = importlib.import_module(f"flight_cases.{CASES[options.case]}")

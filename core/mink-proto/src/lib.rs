@@ -11,9 +11,9 @@ mod messages;
 mod tests;
 
 pub use messages::{
-    Append, BatchInfo, Command, Comparison, DescribeTable, Earliest, FindWriter, Latest, OpenWriter,
-    Operator, PartitionValue, Placed, Position, PutAck, PutBatch, Scan, TableDescription, TableOption,
-    Ticket, Writer, WriterState, command, position, ticket,
+    Append, BatchInfo, Command, Comparison, DescribeTable, Earliest, FindWriter, Latest, NodeDescription,
+    OpenWriter, Operator, PartitionValue, Placed, Position, PutAck, PutBatch, Scan, TableDescription,
+    TableOption, Ticket, Writer, WriterState, command, position, ticket,
 };
 use prost::Message;
 

@@ -259,6 +259,24 @@ pub struct TableOption {
     pub value: String,
 }
 
+/// Answer of the action `node.describe`, whose body is empty: who the node is, and where its listeners are. An address is HOST:PORT as
+/// clients are told it; empty if the listener is off. The host 0.0.0.0 or \[::\] of `http` stands for the one by which the node was reached.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct NodeDescription {
+    #[prost(string, tag = "1")]
+    pub cluster: String,
+    #[prost(uint32, tag = "2")]
+    pub node_id: u32,
+    #[prost(string, tag = "3")]
+    pub version: String,
+    #[prost(string, tag = "4")]
+    pub kafka: String,
+    #[prost(string, tag = "5")]
+    pub flight: String,
+    #[prost(string, tag = "6")]
+    pub http: String,
+}
+
 /// What a [`Command`] says.
 pub mod command {
     /// One of them.

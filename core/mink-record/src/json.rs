@@ -35,11 +35,15 @@ mod finish;
 mod moment;
 mod number;
 mod read;
+mod records_in;
+mod records_out;
 mod rows;
 mod text;
 mod writer;
 
 pub use error::{JsonError, JsonErrorKind};
+pub use records_in::{RecordsIntake, RefusedRecords, SentTo, rows_of_records};
+pub use records_out::{RecordsRoom, RecordsWriter, RowsPlace, WrittenRecords};
 pub use rows::{JsonLimits, RowsBuilder};
 pub use writer::JsonWriter;
 

@@ -1,7 +1,7 @@
 //! A node's HTTP listener: JSON under `/api/v1`, and its plain pages.
 //!
 //! Lives on: any tokio runtime.
-use crate::address::AdminAddress;
+use crate::address::{Listener, Origin, unreachable};
 use crate::failure::Failure;
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
@@ -14,7 +14,10 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug)]
 pub(crate) struct Api {
     http: reqwest::Client,
-    url: String,
+    /// HOST:PORT.
+    authority: String,
+    /// Who said that it is there.
+    origin: Origin,
 }
 
 /// A page as it came.
@@ -27,36 +30,38 @@ pub(crate) struct Page {
 }
 
 impl Api {
-    pub(crate) fn new(address: &AdminAddress) -> Result<Api, Failure> {
-        Api::at(address.url()?)
-    }
-
-    /// `url` is `http://HOST:PORT`.
-    pub(crate) fn at(url: String) -> Result<Api, Failure> {
+    /// The listener at HOST:PORT.
+    pub(crate) fn at(authority: String, origin: Origin) -> Result<Api, Failure> {
         let http = reqwest::Client::builder().timeout(TIMEOUT).no_proxy().build();
         let http = http.map_err(|error| Failure::failed(format!("HTTP client: {error}")))?;
-        Ok(Api { http, url })
+        Ok(Api { http, authority, origin })
+    }
+
+    /// HOST:PORT.
+    pub(crate) fn authority(&self) -> &str {
+        &self.authority
     }
 
     async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Page, Failure> {
-        let mut request = self.http.request(method, format!("{}{path}", self.url));
+        let mut request = self.http.request(method, format!("http://{}{path}", self.authority));
         // A node takes no change without it, which keeps web pages from sending any.
         request = request.header("content-type", "application/json");
         if let Some(body) = body {
             request = request.json(body);
         }
-        let unreachable = |error: reqwest::Error| {
-            Failure::failed(format!(
-                "HTTP listener at {}: {}; is a node running there? `mink serve` starts one, --addr HOST:PORT names another",
-                self.url,
-                innermost(&error)
-            ))
+        let sent = async {
+            let answer = request.send().await?;
+            let status = answer.status();
+            let date = answer.headers().get("date").and_then(|date| date.to_str().ok()).map(str::to_owned);
+            Ok::<_, reqwest::Error>(Page { status, text: answer.text().await?, date })
         };
-        let answer = request.send().await.map_err(unreachable)?;
-        let status = answer.status();
-        let date = answer.headers().get("date").and_then(|date| date.to_str().ok()).map(str::to_owned);
-        let text = answer.text().await.map_err(unreachable)?;
-        Ok(Page { status, text, date })
+        match sent.await {
+            Ok(page) => Ok(page),
+            Err(error) => {
+                let why = innermost(&error);
+                Err(unreachable(Listener::Http, &self.authority, &self.origin, why).await)
+            }
+        }
     }
 
     /// A page, whatever its status.
@@ -83,7 +88,7 @@ impl Api {
             return Ok(Value::Null);
         }
         value.map_err(|error| {
-            Failure::failed(format!("{}{path}: not a Mink node's answer: {error}", self.url))
+            Failure::failed(format!("http://{}{path}: not a Mink node's answer: {error}", self.authority))
         })
     }
 

@@ -5,15 +5,18 @@ mod consume;
 mod contents;
 mod cost;
 mod csv;
+mod flight_address;
 mod percentiles;
 mod plot;
 mod produce;
+mod put;
 mod report;
 #[cfg(test)]
 mod sample;
+mod scan;
 mod watch;
 
-use crate::address::{AdminAddress, KafkaAddress};
+use crate::address::{AdminAddress, Kafka, NodeAddress};
 use crate::failure::Failure;
 use crate::numbers;
 use crate::output::{OutputArgs, printer};
@@ -31,7 +34,7 @@ use watch::{Drawing, Signals};
 /// How often progress is drawn.
 const DRAWN_EVERY: Duration = Duration::from_millis(100);
 
-/// What both verbs have to say of their ends and costs.
+/// What all verbs have to say of their ends and costs.
 const ENDS_AND_COSTS: &str = "\
 When --duration is over, nothing more is offered or asked for. What is outstanding then is waited for, at most 5 s, which is told as the drain and is in
 no throughput. Ctrl-C and SIGTERM end a run in the same way, with what was measured; a second one ends at once.
@@ -52,6 +55,31 @@ enum Verb {
     /// Read everything that a table holds, or what comes
     #[command(after_help = format!("{}\n\n{ENDS_AND_COSTS}", consume::EXAMPLES))]
     Consume(consume::ConsumeArgs),
+    /// Write rows as Arrow batches, as fast as it goes, or at a rate
+    #[command(after_help = format!("{}\n\n{ENDS_AND_COSTS}", put::EXAMPLES))]
+    Put(put::PutArgs),
+    /// Read the rows that a table holds as Arrow batches
+    #[command(after_help = format!("{}\n\n{ENDS_AND_COSTS}", scan::EXAMPLES))]
+    Scan(scan::ScanArgs),
+}
+
+/// Where loads of records go.
+#[derive(Clone, Debug, Args)]
+struct KafkaArg {
+    /// Kafka listener, in the place of the one that the node tells; several by commas
+    #[arg(long, env = "MINK_KAFKA", value_name = "HOST:PORT")]
+    kafka: Option<String>,
+}
+
+impl KafkaArg {
+    async fn reach(&self, node: &AdminAddress) -> Result<Kafka, Failure> {
+        NodeAddress { admin: node.clone(), kafka: self.kafka.clone() }.kafka().await
+    }
+}
+
+/// How a Kafka listener is named in an error.
+fn kafka_listener(address: &str) -> String {
+    format!("Kafka listener at {address}")
 }
 
 #[derive(Debug, Args)]
@@ -75,9 +103,7 @@ struct CommonArgs {
     #[arg(long, value_name = "PID")]
     node_pid: Option<u32>,
     #[command(flatten)]
-    kafka: KafkaAddress,
-    #[command(flatten)]
-    node: AdminAddress,
+    admin: AdminAddress,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -94,6 +120,8 @@ pub(crate) async fn run(args: BenchArgs) -> Result<(), Failure> {
     match args.verb {
         Verb::Produce(args) => produce::run(&args).await,
         Verb::Consume(args) => consume::run(&args).await,
+        Verb::Put(args) => put::run(&args).await,
+        Verb::Scan(args) => scan::run(&args).await,
     }
 }
 
@@ -117,16 +145,17 @@ impl CommonArgs {
         Ok(())
     }
 
-    /// Runs a load between two looks at the node's counters.
+    /// Runs a load on this listener between two looks at the node's counters.
     async fn measured<F>(
         &self,
+        listener: &str,
         records: Option<u64>,
         load: impl FnOnce(Arc<Progress>) -> F,
     ) -> Result<Measured, Failure>
     where
         F: Future<Output = Result<LoadResult, ClientError>>,
     {
-        let probe = Probe::new(&self.node, self.node_pid)?;
+        let probe = Probe::find(&self.admin, self.node_pid).await?;
         probe.settle(self.settle).await?;
         let progress = Arc::new(Progress::default());
         let signals = Signals::watch(&progress)?;
@@ -145,7 +174,7 @@ impl CommonArgs {
         let result = ended.map_err(|error| match error.kind() {
             ErrorKind::Misuse => Failure::usage(error.to_string()),
             // It was reached before: whether a node is there is no question.
-            _ => Failure::failed(format!("Kafka listener at {}: {error}", self.kafka.kafka)),
+            _ => Failure::failed(format!("{listener}: {error}")),
         })?;
         let cost = probe.look_after(&progress).await.since(before);
         for why in cost.uncounted() {

@@ -1,7 +1,9 @@
 //! The command line: what there is to call, in words for a stranger.
 //!
 //! Lives on: anywhere.
-use crate::{bench, completions, database, demo, doctor, group, metadata, read, table, write};
+use crate::{
+    bench, completions, database, demo, doctor, group, metadata, partition, read, sql, table, write,
+};
 use clap::{Parser, Subcommand};
 use mink_server::ServeArgs;
 
@@ -11,11 +13,12 @@ Try it:
   mink serve                         a node on 127.0.0.1, data in ./mink-data
   kcat -P -b 127.0.0.1:9092 -t hello any Kafka client will do
   mink read kafka.hello              read it back
+  mink sql                           databases and tables with columns
   mink doctor                        is everything well?
 
 Results go to stdout, logs and progress to stderr. Exit codes: 0 done, 1 failed, 2 wrong usage.";
 
-/// Mink: streaming storage on an object store. Speaks the Kafka protocol.
+/// Mink: streaming storage on an object store. Speaks the Kafka protocol and Arrow Flight.
 #[derive(Debug, Parser)]
 #[command(name = "mink", version, after_help = EXAMPLES, max_term_width = 120)]
 pub(crate) struct Cli {
@@ -40,15 +43,19 @@ pub(crate) enum Command {
     Serve(Box<ServeArgs>),
     /// Show the whole path: 100,000 real events in, kill -9 twice, all of them out again
     Demo(demo::DemoArgs),
+    /// Statements on databases and tables: a shell, or run and print
+    Sql(sql::SqlArgs),
     /// Databases: list, create, drop
     Db(database::DatabaseArgs),
-    /// Tables, which are Kafka topics: list, describe, create, drop
+    /// Tables, topics of Kafka's clients among them: list, describe, create, alter, drop
     Table(table::TableArgs),
+    /// Partitions of a table: list, create, drop
+    Partition(partition::PartitionArgs),
     /// Consumer groups: list, describe, reset-offsets, delete
     Group(group::GroupArgs),
-    /// Write records from a file or stdin
+    /// Write rows or records from a file or stdin
     Write(write::WriteArgs),
-    /// Read records by offset or time
+    /// Read rows or records by offset or time
     Read(read::ReadArgs),
     /// The command log that nodes agree on
     Metadata(metadata::MetadataArgs),
@@ -81,21 +88,46 @@ mod tests {
         }
     }
 
+    /// The words of an example as a shell would pass them. A comment stands behind two spaces; what a shell does with the rest is left out.
+    fn words(example: &str) -> Vec<String> {
+        let (mut words, mut word, mut quote) = (vec![], None::<String>, None);
+        let mut characters = example.chars().peekable();
+        while let Some(found) = characters.next() {
+            match (quote, found) {
+                (Some(open), found) if open == found => quote = None,
+                (None, '\'' | '"') => {
+                    quote = Some(found);
+                    word.get_or_insert_default();
+                }
+                (None, ' ') if characters.peek() == Some(&' ') => break,
+                (None, ' ') => words.extend(word.take()),
+                (None, '|' | '>' | '<') => break,
+                (_, found) => word.get_or_insert_default().push(found),
+            }
+        }
+        assert_eq!(quote, None, "{example} has an open quote");
+        words.extend(word);
+        words
+    }
+
+    #[test]
+    fn an_example_is_read_as_a_shell_does() {
+        assert_eq!(words("a -e 'b  c;d' \"e 'f'\" | g"), ["a", "-e", "b  c;d", "e 'f'"]);
+        assert_eq!(words("a ''  what it does"), ["a", ""]);
+    }
+
     #[test]
     fn every_command_has_an_example_that_parses() {
         let mut found = Vec::new();
         leaves(&Cli::command(), "mink", &mut found);
-        assert!(found.len() > 12, "{}", found.len());
+        assert!(found.len() > 18, "{}", found.len());
         for (path, command) in found {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             let examples: Vec<&str> =
                 help.lines().map(str::trim).filter(|line| line.starts_with(&path)).collect();
             assert!(!examples.is_empty(), "{path} has no example");
             for example in examples {
-                // A comment stands behind two spaces; quotes and what a shell does are left out.
-                let example = example.split("  ").next().unwrap_or_default();
-                let words = example.split_whitespace().take_while(|word| !matches!(*word, "|" | ">" | "<"));
-                Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{example}: {error}"));
+                Cli::try_parse_from(words(example)).unwrap_or_else(|error| panic!("{example}: {error}"));
             }
         }
     }

@@ -9,7 +9,9 @@ mod feed;
 pub(crate) mod flights;
 mod node;
 mod report;
+mod typed;
 
+use crate::address::Origin;
 use crate::api::Api;
 use crate::failure::Failure;
 use crate::metrics::StoreWork;
@@ -111,7 +113,7 @@ impl Demo {
 
     /// What this life of the node has asked of the store.
     async fn work(&self) -> Result<StoreWork, Failure> {
-        StoreWork::read(&Api::at(format!("http://{}", self.ready()?.http))?).await
+        StoreWork::read(&Api::at(self.ready()?.http.clone(), Origin::Addr)?).await
     }
 
     /// Notes what the node has done, and kills it.
@@ -172,6 +174,9 @@ async fn show(demo: &mut Demo, keep: bool) -> Result<(), Failure> {
         numbers::count(checked.records),
         checked.times
     ))?;
+    for line in typed::show(&ready.flight, &flights).await?.lines() {
+        say(line)?;
+    }
     let mut work = demo.work().await?;
     work += demo.earlier.clone();
     let value_bytes = flights.iter().map(Flight::bytes).sum();

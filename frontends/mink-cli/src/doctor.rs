@@ -5,7 +5,7 @@
 mod machine;
 mod node;
 
-use crate::address::{AdminAddress, KafkaAddress};
+use crate::address::NodeAddress;
 use crate::failure::Failure;
 use crate::output::{OutputArgs, printer};
 use clap::Args;
@@ -14,7 +14,8 @@ use std::ffi::OsString;
 const EXAMPLES: &str = "\
 Examples:
   mink doctor
-  mink doctor --addr box:9180 --kafka box:9092
+  mink doctor --addr box:9123
+  mink doctor --addr http://box:9180 --kafka box:9092
   mink doctor --no-write --output json
   mink doctor --storage s3://bucket/prefix
 
@@ -30,9 +31,7 @@ pub(crate) struct DoctorArgs {
     #[arg(long, value_name = "URL")]
     storage: Option<String>,
     #[command(flatten)]
-    node: AdminAddress,
-    #[command(flatten)]
-    kafka: KafkaAddress,
+    node: NodeAddress,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -98,7 +97,7 @@ pub(crate) async fn run(args: DoctorArgs) -> Result<(), Failure> {
     let mut findings = machine::check();
     match args.storage {
         Some(url) => findings.extend(check_store(url).await?),
-        None => findings.extend(node::check(&args.node, &args.kafka, !args.no_write).await?),
+        None => findings.extend(node::check(&args.node, !args.no_write).await?),
     }
     for finding in &findings {
         printer.row(vec![

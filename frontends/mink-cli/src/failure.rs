@@ -1,6 +1,7 @@
 //! How a command fails: in words that say what to do, with an exit code.
 //!
 //! Lives on: anywhere.
+use mink_client::flight::{FlightError, FlightErrorKind};
 use mink_client::{ClientError, ErrorKind};
 use std::process::ExitCode;
 
@@ -33,6 +34,18 @@ impl Failure {
             )),
             _ => Failure::failed(error.to_string()),
         }
+    }
+
+    /// What a Flight client could not do, once its node had answered.
+    pub(crate) fn flight(error: &FlightError) -> Failure {
+        let remedy = match error.kind() {
+            FlightErrorKind::Retry => "; nothing was done: try again in a moment",
+            FlightErrorKind::Unknown => "; it may have been done or not: look before you do it again",
+            FlightErrorKind::Conflict => "; look again, then try again",
+            FlightErrorKind::Damaged => "; the node's log says more",
+            _ => "",
+        };
+        Failure::failed(format!("{error}{remedy}"))
     }
 
     /// What went wrong.

@@ -2,6 +2,8 @@
 //!
 //! Lives on: anywhere (pure).
 //! Invariants: what `mink read --output json` prints, `mink write` takes back byte for byte.
+pub(crate) mod columns;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use mink_client::ReadRecord;

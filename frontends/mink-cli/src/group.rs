@@ -4,7 +4,7 @@
 //! Invariants: offsets are moved, and groups deleted, only while nobody is a member; a dry run changes nothing.
 mod reset;
 
-use crate::address::KafkaAddress;
+use crate::address::{Kafka, NodeAddress};
 use crate::failure::Failure;
 use crate::output::{Form, OutputArgs, printer};
 use clap::{Args, Subcommand};
@@ -33,7 +33,7 @@ enum Verb {
     #[command(after_help = "Example:\n  mink group list")]
     List {
         #[command(flatten)]
-        node: KafkaAddress,
+        node: NodeAddress,
         #[command(flatten)]
         output: OutputArgs,
     },
@@ -43,7 +43,7 @@ enum Verb {
         /// The group's id (group.id of its consumers)
         group: String,
         #[command(flatten)]
-        node: KafkaAddress,
+        node: NodeAddress,
         #[command(flatten)]
         output: OutputArgs,
     },
@@ -55,14 +55,15 @@ enum Verb {
         /// The group's id
         group: String,
         #[command(flatten)]
-        node: KafkaAddress,
+        node: NodeAddress,
     },
 }
 
 pub(crate) async fn run(args: GroupArgs) -> Result<(), Failure> {
     match args.verb {
         Verb::List { node, output } => {
-            let groups = node.connect().await?.groups().await.map_err(Failure::kafka(&node.kafka))?;
+            let kafka = node.kafka().await?;
+            let groups = kafka.client.groups().await.map_err(Failure::kafka(&kafka.address))?;
             let mut printer = printer(output.output, &["group", "state", "protocol_type"])?;
             for group in groups {
                 printer.row(vec![group.group.into(), group.state.into(), group.protocol_type.into()])?;
@@ -70,8 +71,8 @@ pub(crate) async fn run(args: GroupArgs) -> Result<(), Failure> {
             printer.finish()
         }
         Verb::Describe { group, node, output } => {
-            let client = node.connect().await?;
-            let failed = Failure::kafka(&node.kafka);
+            let Kafka { client, address } = node.kafka().await?;
+            let failed = Failure::kafka(&address);
             let found = find(&client, &group).await.map_err(&failed)?;
             let found = found.ok_or_else(|| unknown(&group))?;
             if let Err(why) = &found.members {
@@ -82,11 +83,11 @@ pub(crate) async fn run(args: GroupArgs) -> Result<(), Failure> {
         }
         Verb::ResetOffsets(args) => reset::run(args).await,
         Verb::Delete { group, node } => {
-            let deleted = node.connect().await?.delete_group(&group).await;
-            deleted.map_err(|error| match error.code() {
+            let kafka = node.kafka().await?;
+            kafka.client.delete_group(&group).await.map_err(|error| match error.code() {
                 Some(ErrorCode::GroupIdNotFound) => unknown(&group),
                 Some(ErrorCode::NonEmptyGroup) => occupied(&group),
-                _ => Failure::kafka(&node.kafka)(error),
+                _ => Failure::kafka(&kafka.address)(error),
             })?;
             eprintln!("deleted group {group} and its offsets");
             Ok(())

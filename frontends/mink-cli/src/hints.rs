@@ -9,11 +9,11 @@ use mink_server::tell_variable;
 use std::ffi::OsString;
 
 /// Flags of Mink, with the words by which other software calls the like.
-const MEANT: [(&str, &str, &[&str]); 7] = [
+const MEANT: [(&str, &str, &[&str]); 9] = [
     (
         "kafka-listen",
-        "--kafka-listen HOST:PORT says where Kafka clients connect (127.0.0.1:9092 by default), --http-listen HOST:PORT where \
-         metrics and administration are",
+        "--kafka-listen HOST:PORT says where Kafka clients connect (127.0.0.1:9092 by default), --flight-listen HOST:PORT where \
+         those of Arrow Flight and Mink's commands do, --http-listen HOST:PORT where metrics are",
         &[
             "port",
             "p",
@@ -27,6 +27,11 @@ const MEANT: [(&str, &str, &[&str]); 7] = [
             "kafka",
             "kafka-port",
         ],
+    ),
+    (
+        "flight-listen",
+        "--flight-listen HOST:PORT says where clients of Arrow Flight and Mink's commands connect (127.0.0.1:9123 by default)",
+        &["flight", "flight-port", "flight-addr", "grpc", "grpc-port", "grpc-listen"],
     ),
     (
         "http-listen",
@@ -50,24 +55,34 @@ const MEANT: [(&str, &str, &[&str]); 7] = [
     ),
     (
         "kafka",
-        "--kafka HOST:PORT says where the node's Kafka listener is (127.0.0.1:9092 by default)",
+        "--kafka HOST:PORT says where the Kafka listener is, in the place of the one that the node at --addr tells",
+        &["b", "bootstrap-server", "bootstrap-servers", "broker", "brokers", "broker-list", "kafka-port"],
+    ),
+    (
+        "addr",
+        "--addr HOST:PORT says where the node's Flight listener is (127.0.0.1:9123 by default), --addr http://HOST:PORT its HTTP \
+         listener; the node tells the others",
         &[
-            "b",
-            "bootstrap-server",
-            "bootstrap-servers",
-            "broker",
-            "brokers",
+            "flight",
+            "grpc",
+            "http",
+            "url",
+            "address",
             "server",
             "port",
             "p",
             "host",
-            "addr",
+            "h",
+            "node",
+            "endpoint",
+            "kafka",
+            "bootstrap-server",
         ],
     ),
     (
-        "addr",
-        "--addr HOST:PORT says where the node's HTTP listener is (127.0.0.1:9180 by default)",
-        &["http", "url", "address", "server", "port", "p", "host", "kafka", "bootstrap-server"],
+        "execute",
+        "--execute 'STATEMENTS', or -e, runs statements and ends",
+        &["c", "command", "q", "query", "s", "sql", "statement"],
     ),
 ];
 
@@ -126,8 +141,11 @@ mod tests {
             ("mink serve --advertised-listeners a:1", "--kafka-advertise HOST:PORT"),
             ("mink serve --bucket b", "--storage s3://"),
             ("mink read kafka.a --bootstrap-server a:1", "--kafka HOST:PORT"),
-            ("mink write kafka.a --port 1", "--kafka HOST:PORT"),
+            ("mink write kafka.a --port 1", "--addr HOST:PORT"),
             ("mink table list --port 1", "--addr HOST:PORT"),
+            ("mink table list --kafka a:1", "--addr HOST:PORT"),
+            ("mink serve --grpc-port 1", "--flight-listen HOST:PORT"),
+            ("mink sql -c x", "--execute 'STATEMENTS'"),
         ] {
             let words = words(line);
             assert!(words.contains(&format!("tip: {flag}")), "{line}: {words}");

@@ -1,7 +1,7 @@
 //! The `mink` binary: node, client and administration in one.
 //!
 //! Lives on: a node on its own runtimes; every other command on a tokio runtime of this process.
-//! Owns: the command line.     Talks to: nodes, over Kafka's protocol and HTTP.
+//! Owns: the command line.     Talks to: nodes, over Kafka's protocol, Arrow Flight and HTTP.
 //! Invariants: results go to stdout, everything else to stderr; exit 0 is success, 1 failure, 2 wrong usage.
 #![forbid(unsafe_code)]
 
@@ -22,7 +22,9 @@ mod metadata;
 mod metrics;
 mod numbers;
 mod output;
+mod partition;
 mod read;
+mod sql;
 mod table;
 mod write;
 
@@ -79,7 +81,9 @@ fn client(command: Command) -> Result<(), Failure> {
             Command::Serve(_) => Ok(()),
             Command::Demo(args) => demo::run(args).await,
             Command::Db(args) => database::run(args).await,
+            Command::Sql(args) => sql::run(args).await,
             Command::Table(args) => table::run(args).await,
+            Command::Partition(args) => partition::run(args).await,
             Command::Group(args) => group::run(args).await,
             Command::Write(args) => write::run(args).await,
             Command::Read(args) => read::run(args).await,

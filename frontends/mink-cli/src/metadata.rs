@@ -2,7 +2,6 @@
 //!
 //! Lives on: the command's task.
 use crate::address::AdminAddress;
-use crate::api::Api;
 use crate::failure::Failure;
 use crate::output::{Form, OutputArgs, printer};
 use clap::{Args, Subcommand};
@@ -62,7 +61,7 @@ pub(crate) async fn run(args: MetadataArgs) -> Result<(), Failure> {
     let Verb::Status { node, output } = args.verb else {
         return Err(Failure::usage("recover works on store and database, not through a node"));
     };
-    let answer = Api::new(&node)?.get("/metadata").await?;
+    let answer = node.http().await?.get("/metadata").await?;
     if output.output == Form::Json {
         return Ok(writeln!(std::io::stdout(), "{answer}")?);
     }

@@ -1,30 +1,34 @@
-//! `mink read`: records of a table by offset or time.
+//! `mink read`: rows or records of a table by offset or time.
 //!
-//! Lives on: one task per partition when it follows, else the command's task.
-//! Invariants: without `--follow` it ends at the records that were there when it began; what is read and not yet printed is bounded.
-use crate::address::{KafkaAddress, table_path, topic};
-use crate::failure::Failure;
-use crate::form::{self, Encoding};
-use crate::output::{Form, Printer, printer};
-use clap::Args;
-use mink_client::{Client, Position, ReadRecord, Reader};
-use mink_types::TablePath;
-use std::io::Write;
-use std::time::Duration;
-use tokio::sync::mpsc;
+//! Lives on: the command's task, and one task per partition where records are followed.
+//! Invariants: without `--follow` it ends at what was there when it began; what is read and not yet printed is bounded.
+mod condition;
+mod print;
+mod records;
+mod rows;
 
-/// How long one request waits for new records.
-const WAIT: Duration = Duration::from_secs(5);
-/// Reads that may wait to be printed while following.
-const UNPRINTED_MAX: usize = 8;
+use crate::address::{NodeAddress, table_path};
+use crate::failure::Failure;
+use crate::form::Encoding;
+use crate::form::columns::{Contents, contents, partition_number, refuse_given};
+use crate::output::Form;
+use clap::{Args, ValueEnum};
+use condition::{Condition, condition};
+use mink_client::Position;
+use mink_types::TablePath;
 
 const EXAMPLES: &str = "\
 Examples:
+  mink read sales.orders --output table                   everything
+  mink read sales.orders --columns id,amount --where 'id>=1000' --output csv
+  mink read sales.orders --output arrow > orders.arrow    an Arrow IPC stream
   mink read kafka.events                                  everything, as JSON lines
   mink read kafka.events --from latest --follow           what comes from now on
   mink read kafka.events --from 1000 --partition 0 -n 10 --output table
   mink read kafka.events --from 2026-01-31T10:00:00Z      from the first record at or after that time
-  mink read kafka.events | mink write kafka.copy          byte for byte";
+  mink read kafka.events | mink write kafka.copy          byte for byte
+
+A condition is COLUMN = VALUE, also with != < <= > >=, or COLUMN IS NULL, COLUMN IS NOT NULL; of several --where all must hold.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -32,26 +36,51 @@ pub(crate) struct ReadArgs {
     /// DATABASE.TABLE; a Kafka topic is kafka.TOPIC
     #[arg(value_parser = table_path)]
     table: TablePath,
+    /// What of the table: log (others are not in this version)
+    #[arg(long, value_enum, value_name = "MODE", default_value_t = Mode::Log)]
+    mode: Mode,
     /// earliest, latest, an offset, a time (2026-01-31T10:00:00Z), or ms since 1970 (@1700000000000)
     #[arg(long, value_name = "WHERE", default_value = "earliest", value_parser = from)]
     from: From,
-    /// Go on with new records until interrupted
+    /// Go on with what is new until interrupted
     #[arg(long)]
     follow: bool,
-    /// End after so many records
+    /// End after so many rows or records
     #[arg(short = 'n', long = "limit", value_name = "N")]
     limit: Option<u64>,
-    /// One partition only
+    /// Only these columns, in this order
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    columns: Vec<String>,
+    /// Only rows that meet this, as 'amount >= 10'; may be given several times
+    #[arg(long = "where", value_name = "CONDITION", value_parser = condition)]
+    conditions: Vec<Condition>,
+    /// One bucket only
+    #[arg(long, value_name = "N")]
+    bucket: Option<u32>,
+    /// One partition only: of rows COLUMN=VALUE, of records a number
     #[arg(long, value_name = "P")]
-    partition: Option<i32>,
-    /// How keys, values and headers stand in the results
-    #[arg(long, value_enum, value_name = "FORM", default_value_t = Encoding::Text)]
-    encoding: Encoding,
+    partition: Vec<String>,
+    /// How keys, values and headers of records stand in the results (text if not given)
+    #[arg(long, value_enum, value_name = "FORM")]
+    encoding: Option<Encoding>,
     /// How results look
     #[arg(long, value_enum, value_name = "FORM", default_value_t = Form::Json)]
     output: Form,
     #[command(flatten)]
-    node: KafkaAddress,
+    node: NodeAddress,
+}
+
+/// What of a table is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Mode {
+    /// All rows as they came
+    Log,
+    /// Rows in the lake
+    Snapshot,
+    /// Rows in the lake and behind it
+    Union,
+    /// Changes of a table with a primary key
+    Changelog,
 }
 
 /// Where to begin, or where a group goes on.
@@ -82,158 +111,40 @@ pub(crate) fn from(text: &str) -> Result<From, String> {
 }
 
 pub(crate) async fn run(args: ReadArgs) -> Result<(), Failure> {
-    let mut printer = printer(args.output, form::COLUMNS)?;
-    let topic = topic(&args.table);
-    let client = args.node.connect().await?;
-    let failed = Failure::kafka(&args.node.kafka);
-    let found = client.find_topic(&topic).await.map_err(&failed)?;
-    let found = found.ok_or_else(|| {
-        Failure::failed(format!("there is no table {}; `mink table list` shows those there are", args.table))
-    })?;
-    let mut partitions: Vec<i32> = found.partitions.iter().map(|partition| partition.index).collect();
-    if let Some(only) = args.partition {
-        if !partitions.contains(&only) {
-            let count = partitions.len();
-            return Err(Failure::usage(format!(
-                "{} has {count} partitions; --partition takes 0 to {}",
-                args.table,
-                count.saturating_sub(1)
-            )));
-        }
-        partitions = vec![only];
+    if args.mode != Mode::Log {
+        return Err(Failure::usage(
+            "--mode log alone is in this version: tables have a log, and neither a lake nor a primary key yet",
+        ));
     }
-    let limit = args.limit.unwrap_or(u64::MAX);
-    let reading = Reading { client, topic, from: args.from, encoding: args.encoding };
-    if args.follow {
-        reading.follow(&partitions, limit, &mut printer, &failed).await?;
-    } else {
-        reading.until_end(&partitions, limit, &mut printer, &failed).await?;
-    }
-    printer.finish()
-}
-
-/// What all partitions have in common.
-struct Reading {
-    client: Client,
-    topic: String,
-    from: From,
-    encoding: Encoding,
-}
-
-impl Reading {
-    /// Where to begin in a partition; `only` if no other one is read.
-    async fn begin(
-        &self,
-        partition: i32,
-        only: bool,
-        failed: &impl Fn(mink_client::ClientError) -> Failure,
-    ) -> Result<i64, Failure> {
-        let position = match self.from {
-            From::Offset(offset) => return self.within(partition, offset, only).await.map_err(failed)?,
-            From::Position(position) => position,
-        };
-        match self.client.offset(&self.topic, partition, position).await.map_err(failed)?.offset {
-            Some(offset) => Ok(offset),
-            // Nothing is that young: what comes next is.
-            None => self.end(partition).await.map_err(failed),
+    match contents(&args.table, &args.node).await? {
+        Contents::Records => {
+            let partition = partition_number(&args.partition)?;
+            let flags = [
+                ("--columns", !args.columns.is_empty()),
+                ("--where", !args.conditions.is_empty()),
+                ("--bucket", args.bucket.is_some()),
+            ];
+            refuse_given(
+                &flags,
+                "is for tables with columns; records have a key, a value, headers and a --partition",
+            )?;
+            records::read(records::RecordsArgs {
+                table: args.table,
+                from: args.from,
+                follow: args.follow,
+                limit: args.limit,
+                partition,
+                encoding: args.encoding.unwrap_or(Encoding::Text),
+                output: args.output,
+                node: args.node,
+            })
+            .await
         }
-    }
-
-    /// An offset that the partition has, or its end. Of several partitions each begins as near to it as it can.
-    async fn within(
-        &self,
-        partition: i32,
-        offset: i64,
-        only: bool,
-    ) -> Result<Result<i64, Failure>, mink_client::ClientError> {
-        let earliest = self.client.offset(&self.topic, partition, Position::Earliest).await?;
-        let (start, end) = (earliest.offset.unwrap_or(0), self.end(partition).await?);
-        if only && !(start..=end).contains(&offset) {
-            let what = format!(
-                "partition {partition} has the offsets {start} to {end} (the next one), not {offset}"
-            );
-            return Ok(Err(Failure::failed(format!("{what}; or begin at earliest or latest"))));
+        Contents::Rows(table) => {
+            let why = "is for tables of Kafka's clients; rows are typed, and docs/json.md says how they are written";
+            refuse_given(&[("--encoding", args.encoding.is_some())], why)?;
+            rows::read(table, &args).await
         }
-        Ok(Ok(offset.clamp(start, end)))
-    }
-
-    async fn end(&self, partition: i32) -> Result<i64, mink_client::ClientError> {
-        Ok(self.client.offset(&self.topic, partition, Position::Latest).await?.offset.unwrap_or(0))
-    }
-
-    /// Partition by partition, what is there now.
-    async fn until_end<W: Write>(
-        &self,
-        partitions: &[i32],
-        mut left: u64,
-        printer: &mut Printer<W>,
-        failed: &impl Fn(mink_client::ClientError) -> Failure,
-    ) -> Result<(), Failure> {
-        for &partition in partitions {
-            let end = self.end(partition).await.map_err(failed)?;
-            let mut at = self.begin(partition, partitions.len() == 1, failed).await?;
-            let reader = Reader::new(&self.client, &self.topic, partition);
-            while at < end && left > 0 {
-                let read = reader.read(at, WAIT).await.map_err(failed)?;
-                at = read.next;
-                let before_end = read.records.into_iter().filter(|record| record.offset < end);
-                self.print(partition, before_end, &mut left, printer)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// All partitions at once, for ever.
-    async fn follow<W: Write>(
-        &self,
-        partitions: &[i32],
-        mut left: u64,
-        printer: &mut Printer<W>,
-        failed: &impl Fn(mink_client::ClientError) -> Failure,
-    ) -> Result<(), Failure> {
-        let (records, mut arrive) = mpsc::channel(UNPRINTED_MAX);
-        for &partition in partitions {
-            let mut at = self.begin(partition, partitions.len() == 1, failed).await?;
-            // A connection each, because one that waits for records answers nothing else.
-            let reader = Reader::new(&self.client.apart(), &self.topic, partition);
-            let records = records.clone();
-            tokio::spawn(async move {
-                loop {
-                    let read = reader.read(at, WAIT).await;
-                    at = read.as_ref().map_or(at, |read| read.next);
-                    let ended = read.is_err();
-                    let nobody = records.send(read.map(|read| (partition, read.records))).await.is_err();
-                    if nobody || ended {
-                        return;
-                    }
-                }
-            });
-        }
-        drop(records);
-        while left > 0 {
-            let Some(read) = arrive.recv().await else { break };
-            let (partition, records) = read.map_err(failed)?;
-            self.print(partition, records, &mut left, printer)?;
-            printer.flush()?;
-        }
-        Ok(())
-    }
-
-    fn print<W: Write>(
-        &self,
-        partition: i32,
-        records: impl IntoIterator<Item = ReadRecord>,
-        left: &mut u64,
-        printer: &mut Printer<W>,
-    ) -> Result<(), Failure> {
-        for record in records {
-            if *left == 0 {
-                break;
-            }
-            printer.row(form::row(partition, &record, self.encoding))?;
-            *left -= 1;
-        }
-        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 //! The native client: typed rows in and out over Arrow Flight, and administration by SQL.
 //!
 //! Lives on: any tokio runtime.
-//! Owns: its connections, and one task for each bucket that a writer writes to.     Talks to: mink-proto's messages, inside Arrow Flight's.
+//! Owns: its connections, and one task for each partition and bucket that a writer writes to.     Talks to: mink-proto's messages, inside Arrow Flight's.
 //! Invariants: I6: an idempotent writer's batch is stored once whatever is sent again; I7: what may have happened is told as
 //! [`FlightErrorKind::Unknown`], never as a failure; I20: rows that are not acked are bounded in bytes.
 //!
@@ -32,12 +32,13 @@ mod backoff;
 mod client;
 mod error;
 #[cfg(test)]
-mod fake;
+pub(crate) mod fake;
 mod scanner;
 mod writer;
 
 pub use client::FlightClient;
 pub use error::{FlightError, FlightErrorKind};
-pub use mink_proto::{Operator, TableDescription, TableOption};
+pub use mink_proto::{NodeDescription, Operator, TableDescription, TableOption};
 pub use scanner::{RowStream, Rows, ScanBuilder, Start};
+pub(crate) use writer::bytes_of;
 pub use writer::{IN_FLIGHT_IDEMPOTENT_MAX, Placed, Receipt, Stored, Writer, WriterBuilder, WriterId};

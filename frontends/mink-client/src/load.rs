@@ -1,4 +1,4 @@
-//! The load generator: how fast records go in and out, and how long acks and reads take.
+//! The load generator: how fast records, or rows of Arrow, go in and out, and how long acks and reads take.
 //!
 //! Lives on: a few tasks per connection, on any tokio runtime.
 //! Owns: producers and readers with connections of their own.
@@ -14,6 +14,9 @@ mod ending;
 mod outcome;
 mod pace;
 mod produce;
+mod put;
+mod rows;
+mod scan;
 mod share;
 mod tally;
 
@@ -26,6 +29,9 @@ pub use ending::{DRAIN_MAX, Progress};
 pub use outcome::{LoadResult, Second};
 pub use pace::{Arrivals, Pace};
 pub use produce::{ProduceLoad, produce};
+pub use put::{PutLoad, put};
+pub use rows::{PutRows, ROW_BYTES_MIN};
+pub use scan::{ScanLoad, comparison, scan};
 
 use crate::error::{ClientError, ErrorKind};
 use ending::Ending;

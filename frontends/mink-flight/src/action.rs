@@ -6,19 +6,27 @@ use crate::node::Node;
 use crate::statement;
 use crate::status::OrStatus;
 use arrow_flight::Action;
-use mink_proto::{DescribeTable, FindWriter, OpenWriter, TableDescription, TableOption, Writer, WriterState};
+use mink_proto::{
+    DescribeTable, FindWriter, NodeDescription, OpenWriter, TableDescription, TableOption, Writer,
+    WriterState,
+};
 use mink_types::ProducerId;
 use mink_types::schema::FieldId;
+use std::net::{IpAddr, SocketAddr};
 use tonic::Status;
 
 /// Of a name that a client made up, in an error about it: the error travels in a header.
 const NAME_CHARS_SHOWN: usize = 60;
 
 /// Names and what they are for, as ListActions tells them.
-pub(crate) const ACTIONS: [(&str, &str); 4] = [
+pub(crate) const ACTIONS: [(&str, &str); 5] = [
     (
         "sql",
         "body: one statement of CREATE, ALTER, DROP, SHOW or DESCRIBE; answered by one JSON object a row",
+    ),
+    (
+        "node.describe",
+        "body: empty; answered by one mink.v1.NodeDescription: who the node is, and where its listeners are",
     ),
     ("table.describe", "body: mink.v1.DescribeTable; answered by one mink.v1.TableDescription"),
     ("writer.open", "body: mink.v1.OpenWriter; answered by one mink.v1.Writer"),
@@ -35,8 +43,9 @@ pub(crate) async fn action(node: &Node, action: Action) -> Result<Vec<Vec<u8>>, 
             let text = std::str::from_utf8(&action.body)
                 .map_err(|_| Status::invalid_argument("the statement is not text in UTF-8"))?;
             let rows = statement::run(node, text).await?;
-            Ok(rows.into_iter().map(|row| row.to_string().into_bytes()).collect())
+            Ok(rows.iter().map(statement::Row::to_json).collect())
         }
+        "node.describe" => Ok(vec![mink_proto::encode(&describe_node(node)?)]),
         "table.describe" => {
             let asked: DescribeTable = mink_proto::decode("DescribeTable", &action.body).or_status()?;
             Ok(vec![mink_proto::encode(&describe(node, &asked)?)])
@@ -55,6 +64,30 @@ pub(crate) async fn action(node: &Node, action: Action) -> Result<Vec<Vec<u8>>, 
             let known: Vec<_> = ACTIONS.iter().map(|(name, _)| *name).collect();
             Err(Status::unimplemented(format!("action {other:?} is unknown; known are {}", known.join(", "))))
         }
+    }
+}
+
+fn describe_node(node: &Node) -> Result<NodeDescription, Status> {
+    let (identity, state) = (node.admin.identity(), node.admin.state());
+    let life = state.incarnation(identity.incarnation).ok_or_else(|| {
+        Status::unavailable("the node has yet to read of its own registration; try again in a moment")
+    })?;
+    let address = |name| life.listener(name).map_or_else(String::new, |at| address_text(&at.host, at.port));
+    Ok(NodeDescription {
+        cluster: identity.cluster.as_str().to_owned(),
+        node_id: identity.node.0,
+        version: life.version.clone(),
+        kafka: address("kafka"),
+        flight: address("flight"),
+        http: address("http"),
+    })
+}
+
+/// HOST:PORT, with the brackets that an IPv6 address needs.
+fn address_text(host: &str, port: u16) -> String {
+    match host.parse::<IpAddr>() {
+        Ok(ip) => SocketAddr::new(ip, port).to_string(),
+        Err(_) => format!("{host}:{port}"),
     }
 }
 
@@ -99,4 +132,16 @@ async fn find_writer(node: &Node, asked: &FindWriter) -> Result<Vec<Vec<u8>>, St
         }));
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::address_text;
+
+    #[test]
+    fn an_address_can_be_connected_to_as_it_is_told() {
+        assert_eq!(address_text("box.example", 9092), "box.example:9092");
+        assert_eq!(address_text("127.0.0.1", 9092), "127.0.0.1:9092");
+        assert_eq!(address_text("fe80::1", 9092), "[fe80::1]:9092");
+    }
 }

@@ -2,7 +2,9 @@
 //!
 //! Lives on: the service runtime.
 use crate::address::{self, Meant};
+use crate::line::Line;
 use crate::node::Node;
+use crate::outbox::Outbox;
 use crate::reader::{Messages, start};
 use crate::scan::Plan;
 use arrow_flight::FlightData;
@@ -15,7 +17,8 @@ use tonic::{Status, Streaming};
 pub(crate) async fn exchange(
     node: &Arc<Node>,
     mut messages: Streaming<FlightData>,
-) -> Result<impl Stream<Item = Result<FlightData, Status>> + Send + use<>, Status> {
+    line: Line,
+) -> Result<(impl Stream<Item = Result<FlightData, Status>> + Send + use<>, Outbox), Status> {
     let first = messages.message().await?;
     let descriptor = first.and_then(|first| first.flight_descriptor).ok_or_else(|| {
         Status::invalid_argument(
@@ -38,8 +41,9 @@ pub(crate) async fn exchange(
         ));
     }
     plan.follow = true;
-    let rows: Messages = start(node, plan);
+    let rows: Messages = start(node, plan, line);
+    let outbox = rows.outbox();
     // What the client says after its first message has no meaning yet; the end of it ends the call.
     let gone = async move { while let Ok(Some(_)) = messages.message().await {} };
-    Ok(rows.take_until(Box::pin(gone)))
+    Ok((rows.take_until(Box::pin(gone)), outbox))
 }

@@ -1,15 +1,22 @@
 //! GetFlightInfo, GetSchema and ListFlights: what there is to read, and by which tickets.
 //!
 //! Lives on: the service runtime.
+//! Invariants: I2: a ticket begins and ends where its bucket did when it was made, so that a scan that is tried again neither skips nor
+//! repeats a row, nor goes on to rows that have come meanwhile.
 use crate::address::{self, Meant};
 use crate::node::Node;
-use crate::scan::{Plan, schema_of};
+use crate::scan::{From, Plan, schema_of};
 use arrow_flight::{FlightDescriptor, FlightEndpoint, FlightInfo, SchemaAsIpc, SchemaResult, Ticket};
 use arrow_ipc::writer::IpcWriteOptions;
+use futures::stream::{self, StreamExt};
 use mink_metadata::{State, Table};
-use mink_proto::{Scan, command, ticket};
-use mink_types::BucketId;
+use mink_proto::{Position, Scan, command, position, ticket};
+use mink_router::Position as Located;
+use mink_types::{BucketId, Offset};
 use tonic::Status;
+
+/// Buckets that are asked side by side where they end.
+const SIDE_BY_SIDE: usize = 64;
 
 /// The scan that a descriptor asks for, and its table.
 fn asked(state: &State, descriptor: &FlightDescriptor) -> Result<(Scan, Plan), Status> {
@@ -29,14 +36,39 @@ fn asked(state: &State, descriptor: &FlightDescriptor) -> Result<(Scan, Plan), S
 }
 
 /// One endpoint for each bucket, at its owner.
-pub(crate) fn flight_info(node: &Node, descriptor: FlightDescriptor) -> Result<FlightInfo, Status> {
+pub(crate) async fn flight_info(node: &Node, descriptor: FlightDescriptor) -> Result<FlightInfo, Status> {
     let state = node.admin.state();
     let (scan, plan) = asked(&state, &descriptor)?;
     let mut info = describe(&plan.schema())?.with_descriptor(descriptor).with_ordered(false);
+    let scans: Vec<_> =
+        plan.buckets.iter().map(|bucket| pinned(node, *bucket, plan.from, scan.clone())).collect();
+    let mut scans = stream::iter(scans).buffered(SIDE_BY_SIDE);
     for bucket in &plan.buckets {
+        let Some(scan) = scans.next().await else { break };
         info = info.with_endpoint(endpoint(&state, &plan.table, &scan, bucket));
     }
     Ok(info)
+}
+
+/// The scan, with the places where it begins and ends in a bucket now. What cannot be told here, its owner decides when it is read; a
+/// scan from the start of the log has a start that may move.
+async fn pinned(node: &Node, bucket: BucketId, from: From, mut scan: Scan) -> Scan {
+    let locate = |at| node.source.locate(bucket, at, None);
+    let Ok(found) = locate(Located::Latest).await else { return scan };
+    let end = found.offset.unwrap_or_default();
+    let begin: Option<Offset> = match from {
+        From::Earliest | From::Offset(_) => None,
+        From::Latest => Some(end),
+        // A time without a row behind it is the end.
+        From::Time(time) => {
+            locate(Located::at_or_after(time)).await.ok().map(|found| found.offset.unwrap_or(end))
+        }
+    };
+    if let Some(begin) = begin {
+        scan.from = Some(Position { position: Some(position::Position::Offset(begin.0)) });
+    }
+    scan.until = Some(scan.until.map_or(end.0, |until| until.min(end.0)));
+    scan
 }
 
 fn describe(schema: &arrow_schema::Schema) -> Result<FlightInfo, Status> {

@@ -2,6 +2,7 @@
 //!
 //! Lives on: the service runtime.
 use crate::FlightCounters;
+use crate::answers::Answers;
 use mink_api::{Admin, LogSource};
 use mink_router::BytePermits;
 use mink_rt::Service;
@@ -32,6 +33,8 @@ pub(crate) struct Node {
     pub(crate) admin: Arc<dyn Admin>,
     pub(crate) service: Service,
     pub(crate) counters: FlightCounters,
+    /// The memory of `config.answer_permits`.
+    pub(crate) answers: Answers,
     /// True once the listener stops.
     pub(crate) stopping: watch::Receiver<bool>,
 }

@@ -1,9 +1,14 @@
 //! Runs a scan: one bucket after the other, or all side by side when it follows.
 //!
-//! Lives on: the service runtime; a task for each call, which ends with its answers' stream.
+//! Lives on: the service runtime; a task for each call, which ends once the connection has written all that it was given.
 //! Invariants: I2: rows come in the order of their offsets within a bucket, none left out and none twice; I3: only what the source
-//! gives, which is acked; I20: what was read and not yet taken is paid for.
+//! gives, which is acked; I20: what was read and not yet written is paid for. Nothing is read ahead of a client while memory is scarce, and
+//! while others wait for it, a client that takes too little of what it was sent is cut off, with a reason; if it then takes nothing of
+//! what its connection has, that goes too.
+use crate::counters::Closed;
+use crate::line::Line;
 use crate::node::Node;
+use crate::outbox::Outbox;
 use crate::rows::{Cut, Sent};
 use crate::scan::{From, Plan};
 use crate::status::OrStatus;
@@ -14,87 +19,82 @@ use mink_router::{BytePermit, Position, Read, ReadAnswer, WatchedOffset};
 use mink_rt::Task;
 use mink_types::{BucketId, Offset};
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll, ready};
+use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tonic::Status;
 
-/// Bytes that a scan asks a bucket for at once: so many scans have room side by side, and each asks for no less and no more.
-const SIDE_BY_SIDE: u64 = 64;
-const READ_BYTES_MIN: u64 = 64 << 10;
-const READ_BYTES_MAX: u64 = 1 << 20;
+/// Permits are given in steps of so many bytes.
+const PERMIT_BYTES: u64 = 1 << 10;
 
 /// Messages that wait for the client; each is about what one batch holds.
 const MESSAGES_MAX: usize = 8;
 
-/// A client that takes nothing for so long must go, if others wait for what its scan holds.
-const STALLED_AFTER: Duration = Duration::from_secs(1);
+/// How often it is looked at whether a client takes what others wait for.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// How long a connection may write nothing of a scan that is over or cut off, while others wait for the little that it holds.
+const CONNECTION_PATIENCE: Duration = Duration::from_secs(15);
 
 /// What a call sends. Dropped, it ends the scan.
 pub(crate) struct Messages {
-    items: mpsc::Receiver<Item>,
-    /// Why the scan was cut off, if it was.
-    cut: Arc<OnceLock<Status>>,
+    outbox: Outbox,
+    watched: Watched,
     task: Task,
 }
 
-/// What the scan says: its task always ends with an `End`, unless it is cut off.
-enum Item {
-    Data(Paid),
-    End(Result<(), Status>),
-}
-
-/// A message, and what its bytes have paid.
-struct Paid {
-    data: FlightData,
-    permit: BytePermit,
+impl Messages {
+    /// Where the bytes lie: the body of the answer takes them from there.
+    pub(crate) fn outbox(&self) -> Outbox {
+        self.outbox.clone()
+    }
 }
 
 impl Stream for Messages {
     type Item = Result<FlightData, Status>;
 
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let Messages { items, cut, .. } = &mut *self;
-        Poll::Ready(match ready!(items.poll_recv(cx)) {
-            Some(Item::Data(Paid { data, permit })) => {
-                // The connection's own window bounds what is sent from here on.
-                drop(permit);
-                Some(Ok(data))
-            }
-            Some(Item::End(end)) => end.err().map(Err),
-            None => {
-                let cut_off = || {
-                    Status::internal("the scan was cut off; go on behind the last row, see the node's log")
-                };
-                Some(Err(cut.get().cloned().unwrap_or_else(cut_off)))
-            }
-        })
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.outbox.poll_message(cx)
     }
 }
 
 impl Drop for Messages {
     fn drop(&mut self) {
+        if self.outbox.has_ended() {
+            // The task looks after what the connection still has.
+            return;
+        }
         self.task.cancel();
+        if !self.outbox.is_taken() {
+            let watched = self.watched.clone();
+            drop(self.watched.node.service.spawn("flight-drain", async move { watched.drain().await }));
+        }
     }
 }
 
-/// Starts a scan.
-pub(crate) fn start(node: &Arc<Node>, plan: Plan) -> Messages {
-    let (sender, items) = mpsc::channel(MESSAGES_MAX);
-    let cut = Arc::default();
+/// Starts a scan for a call of a connection.
+pub(crate) fn start(node: &Arc<Node>, plan: Plan, line: Line) -> Messages {
+    let outbox = Outbox::new(node.answers.total_bytes());
+    let watched = Watched { node: Arc::clone(node), outbox: outbox.clone(), line };
     let left = plan.limit.unwrap_or(u64::MAX);
-    let scan = Scan { node: Arc::clone(node), left, plan, sender, cut: Arc::clone(&cut) };
-    Messages { items, cut, task: node.service.spawn("flight-scan", scan.run()) }
+    let scan = Scan { left, plan, watched: watched.clone() };
+    Messages { outbox, watched, task: node.service.spawn("flight-scan", scan.run()) }
+}
+
+/// The bytes of a scan, and whose they keep waiting.
+#[derive(Clone)]
+struct Watched {
+    node: Arc<Node>,
+    outbox: Outbox,
+    line: Line,
 }
 
 struct Scan {
-    node: Arc<Node>,
     plan: Plan,
     /// Rows that may still be sent.
     left: u64,
-    sender: mpsc::Sender<Item>,
-    cut: Arc<OnceLock<Status>>,
+    watched: Watched,
 }
 
 /// One bucket, and how far it has been read.
@@ -108,46 +108,74 @@ struct Place {
     seen: Offset,
 }
 
-/// The client is gone, or has been told an error: the scan ends.
+/// What one read has taken, and what its messages owe of it: permits are of whole units, messages may be far smaller.
+struct Paid {
+    permit: BytePermit,
+    owed: u64,
+}
+
+impl Paid {
+    /// The whole units that are owed.
+    fn part(&mut self) -> BytePermit {
+        let part = self.permit.split(self.owed / PERMIT_BYTES * PERMIT_BYTES);
+        self.owed %= PERMIT_BYTES;
+        part
+    }
+}
+
+/// The client was told an error, or will be: the scan ends.
+#[derive(Debug)]
 struct Ended;
+
+impl Drop for Scan {
+    /// A scan that panicked or was stopped with its runtime has not said how it ended.
+    fn drop(&mut self) {
+        self.watched.outbox.end(Err(Status::internal(
+            "the scan was cut off; go on behind the last row, see the node's log",
+        )));
+    }
+}
 
 impl Scan {
     async fn run(mut self) {
         let end = match self.scan().await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(Ended)) => return,
+            // Whoever is cut off is told so by its outbox.
+            Ok(Ok(()) | Err(Ended)) => Ok(()),
             Err(status) => Err(status),
         };
-        // A client that is gone needs no end.
-        drop(self.sender.send(Item::End(end)).await);
+        self.watched.outbox.end(end);
+        self.watched.drain().await;
     }
 
     async fn scan(&mut self) -> Result<Result<(), Ended>, Status> {
         let schema = crate::rows::schema_message(&self.plan.schema());
-        if let Err(ended) = self.send(schema, BytePermit::default()).await {
-            return Ok(Err(ended));
-        }
+        self.watched.outbox.push(schema, BytePermit::default());
         let mut places = Vec::with_capacity(self.plan.buckets.len());
         for bucket in self.plan.buckets.clone() {
             places.push(self.place(bucket).await?);
         }
-        if !self.plan.follow {
-            for place in &mut places {
-                while self.left > 0 && place.until.is_none_or(|until| place.next < until) {
-                    match self.read(place).await? {
-                        Ok(true) => {}
-                        Ok(false) => break,
-                        Err(ended) => return Ok(Err(ended)),
-                    }
+        if self.plan.follow {
+            return self.follow(&mut places).await;
+        }
+        for place in &mut places {
+            while self.left > 0 && place.until.is_none_or(|until| place.next < until) {
+                match self.read(place).await? {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(ended) => return Ok(Err(ended)),
                 }
             }
-            return Ok(Ok(()));
         }
-        let node = Arc::clone(&self.node);
+        Ok(Ok(()))
+    }
+
+    /// Reads on in all buckets, by turns, until there are rows enough, or the node stops.
+    async fn follow(&mut self, places: &mut [Place]) -> Result<Result<(), Ended>, Status> {
+        let node = Arc::clone(&self.watched.node);
         let mut stopped = std::pin::pin!(node.stopped());
         while self.left > 0 {
             let mut found = false;
-            for place in &mut places {
+            for place in &mut *places {
                 if self.left == 0 {
                     break;
                 }
@@ -156,16 +184,25 @@ impl Scan {
                     Err(ended) => return Ok(Err(ended)),
                 }
             }
-            if !found {
-                let watched =
-                    places.iter().map(|place| WatchedOffset { bucket: place.bucket, seen: place.seen });
+            if found {
+                continue;
+            }
+            let seen = places.iter().map(|place| WatchedOffset { bucket: place.bucket, seen: place.seen });
+            let watching = node.source.watch(seen.collect());
+            let more = async {
                 tokio::select! {
-                    () = self.node.source.watch(watched.collect()) => {}
-                    () = self.sender.closed() => return Ok(Err(Ended)),
-                    () = &mut stopped => {
-                        return Err(Status::unavailable("this node stops; go on behind the last row at another or later"));
-                    }
+                    () = watching => true,
+                    () = &mut stopped => false,
                 }
+            };
+            match self.watched.during(more, 0).await {
+                Ok(true) => {}
+                Ok(false) => {
+                    return Err(Status::unavailable(
+                        "this node stops; go on behind the last row at another or later",
+                    ));
+                }
+                Err(ended) => return Ok(Err(ended)),
             }
         }
         Ok(Ok(()))
@@ -173,7 +210,7 @@ impl Scan {
 
     /// Where to begin and end in a bucket.
     async fn place(&self, bucket: BucketId) -> Result<Place, Status> {
-        let locate = |position| self.node.source.locate(bucket, position, None);
+        let locate = |position| self.watched.node.source.locate(bucket, position, None);
         let latest = || async {
             Ok::<_, Status>(locate(Position::Latest).await.or_status()?.offset.unwrap_or_default())
         };
@@ -193,75 +230,155 @@ impl Scan {
 
     /// Reads on in one bucket; tells whether there was anything.
     async fn read(&mut self, place: &mut Place) -> Result<Result<bool, Ended>, Status> {
-        let bytes = self.node.config.answer_permits.total_bytes() / SIDE_BY_SIDE;
-        let bytes = bytes.clamp(READ_BYTES_MIN, READ_BYTES_MAX);
+        let node = Arc::clone(&self.watched.node);
+        let bytes = node.answers.read_bytes();
         let bytes_max = u32::try_from(bytes).unwrap_or(u32::MAX);
-        let Ok(mut permit) = self.room(bytes).await else { return Ok(Err(Ended)) };
+        let Ok(permit) = self.watched.room(bytes).await else { return Ok(Err(Ended)) };
+        let mut paid = Paid { permit, owed: 0 };
         let read = Read { bucket: place.bucket, from: place.next, bytes_max, leader_epoch: None };
-        let answer = self.node.source.read(vec![read], bytes_max).await.pop();
+        let reading = node.source.read(vec![read], bytes_max);
+        let Ok(mut answer) = self.watched.during(reading, 0).await else { return Ok(Err(Ended)) };
         let ReadAnswer { batches: pieces, high_watermark, .. } =
-            answer.ok_or_else(|| Status::internal("a read without an answer"))?.or_status()?;
+            answer.pop().ok_or_else(|| Status::internal("a read without an answer"))?.or_status()?;
         place.seen = high_watermark;
         let found = !pieces.is_empty();
         for piece in pieces {
             for batch in batches(piece) {
                 let (header, batch) = batch.or_status()?;
-                let cut = Cut { from: place.next, until: place.until, rows: self.left };
-                let sent = self.plan.columns.message(&self.node, &place.bucket, header, batch, cut).await?;
-                let Sent { data, rows, next } = sent;
-                place.next = next;
-                self.left = self.left.saturating_sub(rows);
-                if let Some(data) = data {
-                    let bytes = (data.data_header.len() + data.data_body.len()) as u64;
-                    if self.send(data, permit.split(bytes)).await.is_err() {
+                loop {
+                    let cut = Cut { from: place.next, until: place.until, rows: self.left };
+                    let columns = &mut self.plan.columns;
+                    let sent = columns.message(&node, &place.bucket, header, batch.clone(), cut).await?;
+                    let Sent { data, rows, next, more } = sent;
+                    place.next = next;
+                    self.left = self.left.saturating_sub(rows);
+                    if let Some(data) = data
+                        && self.watched.send(data, &mut paid).await.is_err()
+                    {
                         return Ok(Err(Ended));
                     }
-                }
-                if self.left == 0 || place.until.is_some_and(|until| place.next >= until) {
-                    return Ok(Ok(true));
+                    if self.left == 0 || place.until.is_some_and(|until| place.next >= until) {
+                        return Ok(Ok(true));
+                    }
+                    if !more {
+                        break;
+                    }
                 }
             }
         }
         Ok(Ok(found))
     }
+}
 
-    /// Waits for room for what is read next. A client that leaves what it was sent lying meanwhile must go.
+impl Watched {
+    /// Waits for room for what is read next: ahead of the client only where memory is plentiful.
     async fn room(&self, bytes: u64) -> Result<BytePermit, Ended> {
-        let mut taking = std::pin::pin!(self.node.config.answer_permits.take(bytes));
-        let mut lying = self.lying();
         loop {
-            match tokio::time::timeout(STALLED_AFTER, &mut taking).await {
-                Ok(permit) => return Ok(permit),
-                Err(_) if lying > 0 && self.lying() >= lying => return Err(self.cut_off()),
-                Err(_) => lying = self.lying(),
+            if self.outbox.is_hungry() {
+                return self.during(self.node.answers.take(bytes), 1).await;
             }
+            if self.node.answers.is_plenty()
+                && self.outbox.messages() < MESSAGES_MAX
+                && let Some(permit) = self.node.answers.try_take(bytes)
+            {
+                return Ok(permit);
+            }
+            self.during(self.outbox.changed(), 0).await?;
         }
     }
 
-    /// Messages that the client has not taken.
-    fn lying(&self) -> usize {
-        self.sender.max_capacity() - self.sender.capacity()
-    }
-
-    fn cut_off(&self) -> Ended {
-        drop(self.cut.set(Status::resource_exhausted(
-            "the client took nothing for a second while others waited for memory; go on behind the last row",
-        )));
-        Ended
-    }
-
-    /// Gives a message on. While others wait for what it has paid, a client has a second to take something.
-    async fn send(&self, data: FlightData, permit: BytePermit) -> Result<(), Ended> {
-        loop {
-            match tokio::time::timeout(STALLED_AFTER, self.sender.reserve()).await {
-                Ok(Ok(place)) => {
-                    place.send(Item::Data(Paid { data, permit }));
-                    return Ok(());
+    /// Gives a message on, once it has paid: of what was taken for the read, and more if that does not do.
+    async fn send(&self, data: FlightData, paid: &mut Paid) -> Result<(), Ended> {
+        while self.outbox.messages() >= MESSAGES_MAX {
+            self.during(self.outbox.changed(), 0).await?;
+        }
+        paid.owed += (data.data_header.len() + data.app_metadata.len() + data.data_body.len()) as u64;
+        let missing = paid.owed.saturating_sub(paid.permit.bytes());
+        if missing > 0 {
+            if let Some(more) = self.node.answers.try_take(missing) {
+                paid.permit.join(more);
+            } else {
+                // Who waits holds nothing: two that hold a part each would wait for each other.
+                paid.permit = BytePermit::default();
+                while !self.outbox.is_hungry() {
+                    self.during(self.outbox.changed(), 0).await?;
                 }
-                Ok(Err(_)) => return Err(Ended),
-                Err(_) if self.node.config.answer_permits.is_short() => return Err(self.cut_off()),
-                Err(_) => {}
+                // Enough for the small ones behind it, too: each would wait for its own turn.
+                let bytes = paid.owed.max(self.node.answers.read_bytes());
+                paid.permit = self.during(self.node.answers.take(bytes), 1).await?;
             }
         }
+        self.outbox.push(data, paid.part());
+        Ok(())
+    }
+
+    /// Waits for `event`. Meanwhile a client that does not take what others wait for, beside `own` waiters of its own, is cut off.
+    async fn during<T>(&self, event: impl Future<Output = T>, own: usize) -> Result<T, Ended> {
+        let mut event = std::pin::pin!(event);
+        loop {
+            if let Ok(done) = tokio::time::timeout(LOOK_EVERY, &mut event).await {
+                return Ok(done);
+            }
+            let is_wanted = self.node.answers.is_wanted(own);
+            if is_wanted && self.outbox.stalls(Instant::now()) && self.cut_off() {
+                return Err(Ended);
+            }
+        }
+    }
+
+    /// Waits until the connection has written what it was given. A connection that writes nothing, while others wait, goes with all its calls.
+    async fn drain(&self) {
+        let mut wanted_since = None;
+        while !self.outbox.is_taken() {
+            let moved = tokio::time::timeout(LOOK_EVERY, self.outbox.changed()).await.is_ok();
+            if moved || !self.node.answers.is_wanted(0) {
+                wanted_since = None;
+                continue;
+            }
+            let now = Instant::now();
+            if self.outbox.stalls(now) {
+                self.cut_off();
+            }
+            if now >= *wanted_since.get_or_insert(now) + CONNECTION_PATIENCE {
+                if self.line.cut() {
+                    self.node.counters.closed(Closed::WriteDeadline);
+                    tracing::debug!("a connection of Flight took nothing while others waited for memory");
+                }
+                return;
+            }
+        }
+    }
+
+    /// Gives back what lies there; the connection keeps a piece or two. False if that is all there was.
+    fn cut_off(&self) -> bool {
+        let is_news = self.outbox.cut_off(Status::resource_exhausted(
+            "the client took too little while others waited for memory; go on behind the last row",
+        ));
+        if is_news {
+            self.node.counters.cut_off();
+        }
+        is_news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mink_router::BytePermits;
+
+    /// I20: a thousand small messages hold what their bytes take, and not a unit each.
+    #[test]
+    fn i20_small_messages_pay_together() {
+        let memory = BytePermits::new(1 << 20);
+        let mut paid = Paid { permit: memory.try_take(64 << 10).expect("room"), owed: 0 };
+        let mut parts = Vec::new();
+        for _ in 0..1_000 {
+            paid.owed += 65;
+            assert!(paid.owed <= paid.permit.bytes(), "there is enough for all of them");
+            parts.push(paid.part());
+        }
+        let held: u64 = parts.iter().map(BytePermit::bytes).sum();
+        assert_eq!(held, 65_000 / PERMIT_BYTES * PERMIT_BYTES);
+        assert_eq!(paid.owed, 65_000 % PERMIT_BYTES);
     }
 }

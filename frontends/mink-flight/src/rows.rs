@@ -57,16 +57,18 @@ pub(crate) struct Sent {
     pub(crate) rows: u64,
     /// Offset behind the last row that was looked at.
     pub(crate) next: Offset,
+    /// Whether the batch has more rows that are wanted, from there on: those that were added to its columns since make it too large at once.
+    pub(crate) more: bool,
 }
 
 /// What of a batch is sent.
 struct Made {
-    metadata: Bytes,
-    body: Bytes,
+    /// Metadata and body; none if no row is.
+    message: Option<(Bytes, Bytes)>,
     rows: u64,
     /// Rows before the first one that is sent.
     passed: u64,
-    /// Rows that were looked at: fewer than wanted if the scan's limit was reached before.
+    /// Rows that were looked at: fewer than wanted if the scan's limit was reached before, or if not all fit.
     looked_at: u64,
     as_stored: bool,
 }
@@ -155,20 +157,24 @@ impl Columns {
         let rows = if self.filter.is_empty() { wanted.min(cut.rows) } else { wanted };
         let next = Offset(base.0 + skip + rows);
         if rows == 0 {
-            return Ok(Sent { data: None, rows: 0, next });
+            return Ok(Sent { data: None, rows: 0, next, more: false });
         }
         let made = match header.format {
             BatchFormat::Arrow => {
                 let parsed = ArrowBatch::parse(&batch).or_status()?;
                 let (stored, mapping) = self.mapping(node, parsed.schema())?;
                 if !self.filter.is_empty() && !self.may_match(&parsed, &stored)? {
-                    return Ok(Sent { data: None, rows: 0, next });
+                    return Ok(Sent { data: None, rows: 0, next, more: false });
                 }
                 let whole = rows == count && self.filter.is_empty();
                 match whole.then(|| as_stored(&parsed, &stored, &mapping)).transpose()?.flatten() {
-                    Some((metadata, body)) => {
-                        Some(Made { metadata, body, rows, passed: 0, looked_at: rows, as_stored: true })
-                    }
+                    Some((metadata, body)) => Made {
+                        message: Some((metadata, body)),
+                        rows,
+                        passed: 0,
+                        looked_at: rows,
+                        as_stored: true,
+                    },
                     None => {
                         self.decode(node, (header, batch), (stored, mapping), (skip, rows, cut.rows)).await?
                     }
@@ -180,10 +186,12 @@ impl Columns {
                 self.decode(node, (header, batch), (stored, mapping), (skip, rows, cut.rows)).await?
             }
         };
-        let Some(Made { metadata, body, rows, passed, looked_at, as_stored }) = made else {
-            return Ok(Sent { data: None, rows: 0, next });
+        let Made { message, rows: sent, passed, looked_at, as_stored } = made;
+        let (next, more) = (Offset(base.0 + skip + looked_at), looked_at < rows);
+        let Some((metadata, body)) = message else {
+            return Ok(Sent { data: None, rows: 0, next, more });
         };
-        let next = Offset(base.0 + skip + looked_at);
+        let rows = sent;
         node.counters.batch_out(rows, (metadata.len() + body.len()) as u64, as_stored);
         let info = BatchInfo {
             partition: bucket.partition.0,
@@ -198,7 +206,7 @@ impl Columns {
             app_metadata: mink_proto::encode(&info).into(),
             data_body: body,
         };
-        Ok(Sent { data: Some(data), rows, next })
+        Ok(Sent { data: Some(data), rows, next, more })
     }
 
     /// The schema of this id, and the way from it. A batch may have been written with one that is newer than the scan.
@@ -245,7 +253,7 @@ impl Columns {
         (header, batch): (BatchHeader, Bytes),
         (stored, mapping): (Arc<Schema>, Arc<Mapping>),
         (skip, rows, most): (u64, u64, u64),
-    ) -> Result<Option<Made>, Status> {
+    ) -> Result<Made, Status> {
         let narrow = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         let large = batch.len() >= LARGE_BYTES || header.format == BatchFormat::Kafka;
         let decoding = Decoding {
@@ -299,7 +307,7 @@ fn as_stored(
 }
 
 impl Decoding {
-    fn run(self) -> Result<Option<Made>, Status> {
+    fn run(self) -> Result<Made, Status> {
         let decoded = match self.header.format {
             BatchFormat::Arrow => ArrowBatch::parse(&self.batch)
                 .or_status()?
@@ -309,16 +317,15 @@ impl Decoding {
                 kafka_rows(&self.header, self.batch, self.inflated_bytes_max).or_status()?
             }
         };
-        let mapped = self.mapping.map(&decoded).or_status()?;
-        if self.skip.saturating_add(self.rows) > mapped.num_rows() {
+        if self.skip.saturating_add(self.rows) > decoded.num_rows() {
             return Err(Status::data_loss(format!(
                 "a batch that should have {} rows has {}",
                 self.skip.saturating_add(self.rows),
-                mapped.num_rows()
+                decoded.num_rows()
             )));
         }
-        let mut rows = mapped.slice(self.skip, self.rows);
-        let (mut passed, mut looked_at) = (0, self.rows);
+        let mut rows = self.mapping.map_first(&decoded.slice(self.skip, self.rows)).or_status()?;
+        let (mut passed, mut looked_at) = (0, rows.num_rows());
         if !self.filter.is_empty() {
             let met = self.filter.rows(&rows, |field| self.read.iter().position(|read| *read == field))?;
             rows = filter_record_batch(&rows, &met).map_err(|error| Status::internal(error.to_string()))?;
@@ -330,14 +337,16 @@ impl Decoding {
                 looked_at = last.map_or(looked_at, |last| last + 1);
             }
         }
-        if rows.num_rows() == 0 {
-            return Ok(None);
-        }
-        let sent: Vec<usize> = (0..self.sent).collect();
-        let rows: RecordBatch = rows.project(&sent).map_err(|error| Status::internal(error.to_string()))?;
-        let (metadata, body) = ipc_message(&rows, ArrowCompression::None).or_status()?;
+        let message = if rows.num_rows() == 0 {
+            None
+        } else {
+            let sent: Vec<usize> = (0..self.sent).collect();
+            let sent: RecordBatch =
+                rows.project(&sent).map_err(|error| Status::internal(error.to_string()))?;
+            Some(ipc_message(&sent, ArrowCompression::None).or_status()?)
+        };
         let (rows, passed, looked_at) = (rows.num_rows() as u64, passed as u64, looked_at as u64);
-        Ok(Some(Made { metadata, body, rows, passed, looked_at, as_stored: false }))
+        Ok(Made { message, rows, passed, looked_at, as_stored: false })
     }
 }
 

@@ -2,27 +2,32 @@
 //!
 //! Lives on: the service runtime.
 //! Owns: the socket that listens.
-//! Invariants: I20: connections, their calls and the messages of each are bounded; SECURITY section 3.
+//! Invariants: I20: connections, how fast they come, their calls and the messages of each are bounded.     See: docs/security.md
+use crate::admission::Admission;
+use crate::answer_body::AnswerBody;
+use crate::answers::Answers;
+use crate::counters::Closed;
+use crate::line::Connection;
 use crate::node::Node;
 use crate::paid_body::{Paid, PaidBody};
 use crate::service::Calls;
 use crate::{FlightConfig, FlightCounters};
 use arrow_flight::flight_service_server::FlightServiceServer;
+use futures::future::{MapOk, TryFutureExt};
 use futures::stream::{self, Stream};
 use mink_api::{Admin, LogSource};
 use mink_rt::Service;
 use std::future::Future;
 use std::io;
-use std::pin::Pin;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
+use tokio::time::Instant;
 use tonic::body::Body;
 use tonic::transport::Server;
-use tonic::transport::server::{Connected, TcpConnectInfo};
 use tower::{Layer, Service as TowerService};
 
 /// Calls that one connection may have open.
@@ -59,7 +64,8 @@ impl FlightServer {
     ) -> FlightServer {
         let counters = FlightCounters::default();
         let (stopping, stops) = watch::channel(false);
-        let node = Node { config, source, admin, service, counters, stopping: stops };
+        let answers = Answers::new(config.answer_permits.clone());
+        let node = Node { config, source, admin, service, counters, answers, stopping: stops };
         FlightServer { listener, node: Arc::new(node), stopping }
     }
 
@@ -80,7 +86,7 @@ impl FlightServer {
             .max_decoding_message_size(decoded_max)
             .max_encoding_message_size(usize::MAX);
         let paying = Paying { node: Arc::clone(&node) };
-        let connections = connections(listener, node.config.limits.connections_max);
+        let connections = connections(listener, Arc::clone(&node));
         let (stopping, stopped) = tokio::sync::oneshot::channel::<()>();
         let drain_timeout = node.config.drain_timeout;
         let mut serving = std::pin::pin!(
@@ -112,79 +118,45 @@ impl FlightServer {
     }
 }
 
-/// The connections that come, as many as may be open.
-fn connections(listener: TcpListener, most: u32) -> impl Stream<Item = io::Result<Connection>> {
-    let places = Arc::new(Semaphore::new(usize::try_from(most).unwrap_or(Semaphore::MAX_PERMITS)));
-    stream::unfold((listener, places), |(listener, places)| async move {
-        let place = Arc::clone(&places).acquire_owned().await.ok()?;
+/// The connections that come and are let in.
+fn connections(listener: TcpListener, node: Arc<Node>) -> impl Stream<Item = io::Result<Connection>> {
+    let door = Admission::new(&node.config.limits);
+    let patience = Duration::from_millis(node.config.limits.frame_deadline_ms);
+    stream::unfold((listener, door, node), move |(listener, door, node)| async move {
         loop {
-            match listener.accept().await {
-                Ok((stream, _)) => {
-                    if let Err(error) = stream.set_nodelay(true) {
-                        tracing::debug!(%error, "a connection of Flight keeps small packets back");
-                    }
-                    return Some((Ok(Connection { stream, _place: place }), (listener, places)));
-                }
+            let (stream, peer) = match listener.accept().await {
+                Ok(accepted) => accepted,
                 Err(error) => {
                     tracing::debug!(%error, "a connection of Flight was not accepted");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
+                    continue;
                 }
+            };
+            match door.admit(peer.ip(), Instant::now()) {
+                Ok(place) => {
+                    if let Err(error) = stream.set_nodelay(true) {
+                        tracing::debug!(%error, "a connection of Flight keeps small packets back");
+                    }
+                    let connection = Connection::new(stream, place, patience, node.counters.clone());
+                    return Some((Ok(connection), (listener, door, node)));
+                }
+                Err(why) => turn_away(&node, stream, peer, why),
             }
         }
     })
 }
 
-/// A connection, and its place among those that may be open.
-struct Connection {
-    stream: TcpStream,
-    _place: OwnedSemaphorePermit,
-}
-
-impl Connected for Connection {
-    type ConnectInfo = TcpConnectInfo;
-
-    fn connect_info(&self) -> TcpConnectInfo {
-        self.stream.connect_info()
+fn turn_away(node: &Node, stream: TcpStream, peer: SocketAddr, why: Closed) {
+    drop(stream);
+    if let Some(closed) = node.counters.closed(why) {
+        tracing::warn!(
+            %peer, reason = why.name(), closed,
+            "too many connections of Flight; see connections-max, connections-per-second and the same per address"
+        );
     }
 }
 
-impl AsyncRead for Connection {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
-    }
-}
-
-impl AsyncWrite for Connection {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        parts: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, parts)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-}
-
-/// Makes the messages of every call pay.
+/// Makes the messages of every call pay, and those of its answer.
 #[derive(Clone)]
 struct Paying {
     node: Arc<Node>,
@@ -206,23 +178,25 @@ struct PayingService<S> {
 
 impl<S> TowerService<http::Request<Body>> for PayingService<S>
 where
-    S: TowerService<http::Request<Body>>,
+    S: TowerService<http::Request<Body>, Response = http::Response<Body>>,
 {
     type Response = S::Response;
     type Error = S::Error;
-    type Future = S::Future;
+    type Future = MapOk<S::Future, fn(http::Response<Body>) -> http::Response<Body>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, request: http::Request<Body>) -> S::Future {
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
         let config = &self.node.config;
         let paid = Paid::default();
         let (mut parts, body) = request.into_parts();
         parts.extensions.insert(paid.clone());
         let permits = config.request_permits.clone();
         let body = PaidBody::new(body, paid, permits, &config.limits, self.node.counters.clone());
-        self.inner.call(http::Request::from_parts(parts, Body::new(body)))
+        self.inner
+            .call(http::Request::from_parts(parts, Body::new(body)))
+            .map_ok(AnswerBody::wrap as fn(_) -> _)
     }
 }

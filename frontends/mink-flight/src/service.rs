@@ -1,8 +1,11 @@
 //! The calls of Arrow Flight, each given to the file of its verb.
 //!
 //! Lives on: the service runtime.
+use crate::line::Line;
 use crate::node::Node;
+use crate::outbox::Outbox;
 use crate::paid_body::Paid;
+use crate::reader::Messages;
 use crate::scan::Plan;
 use crate::status::OrStatus;
 use crate::{action, exchange, info, put, reader};
@@ -39,6 +42,17 @@ fn paid<T>(request: &Request<T>) -> Paid {
     request.extensions().get::<Paid>().cloned().unwrap_or_default()
 }
 
+/// The connection that a call came by.
+fn line<T>(request: &Request<T>) -> Line {
+    request.extensions().get::<Line>().cloned().unwrap_or_default()
+}
+
+/// Tells the body of an answer where its bytes lie.
+fn lies_in<T>(mut answer: Response<T>, outbox: Outbox) -> Response<T> {
+    answer.extensions_mut().insert(outbox);
+    answer
+}
+
 #[tonic::async_trait]
 impl FlightService for Calls {
     type HandshakeStream = Answers<HandshakeResponse>;
@@ -63,7 +77,7 @@ impl FlightService for Calls {
     }
 
     async fn get_flight_info(&self, request: Request<FlightDescriptor>) -> Answer<FlightInfo> {
-        self.answer(info::flight_info(&self.0, request.into_inner()))
+        self.answer(info::flight_info(&self.0, request.into_inner()).await)
     }
 
     async fn poll_flight_info(&self, _: Request<FlightDescriptor>) -> Answer<PollInfo> {
@@ -75,10 +89,13 @@ impl FlightService for Calls {
     }
 
     async fn do_get(&self, request: Request<Ticket>) -> Answer<Self::DoGetStream> {
+        let line = line(&request);
         let plan = mink_proto::Ticket::read(&request.into_inner().ticket)
             .or_status()
             .and_then(|ticket::Ticket::Scan(scan)| Plan::of(&self.0.admin.state(), &scan));
-        self.answer(plan.map(|plan| reader::start(&self.0, plan).boxed()))
+        let rows: Messages = self.answer(plan.map(|plan| reader::start(&self.0, plan, line)))?.into_inner();
+        let outbox = rows.outbox();
+        Ok(lies_in(Response::new(rows.boxed()), outbox))
     }
 
     async fn do_put(&self, request: Request<Streaming<FlightData>>) -> Answer<Self::DoPutStream> {
@@ -88,8 +105,10 @@ impl FlightService for Calls {
     }
 
     async fn do_exchange(&self, request: Request<Streaming<FlightData>>) -> Answer<Self::DoExchangeStream> {
-        let rows = exchange::exchange(&self.0, request.into_inner()).await;
-        self.answer(rows.map(StreamExt::boxed))
+        let line = line(&request);
+        let rows = exchange::exchange(&self.0, request.into_inner(), line).await;
+        let (rows, outbox) = self.answer(rows)?.into_inner();
+        Ok(lies_in(Response::new(rows.boxed()), outbox))
     }
 
     async fn do_action(&self, request: Request<Action>) -> Answer<Self::DoActionStream> {

@@ -2,7 +2,7 @@
 //!
 //! Lives on: the service runtime.
 //! Invariants: I19: a statement is checked wholly before anything of it is done; one ALTER is one command of the log, but for its
-//! partitions, which follow one by one.
+//! partitions, which follow one by one. The fields of a row stand in the order in which they are to be shown.
 use crate::address;
 use crate::node::Node;
 use crate::status::OrStatus;
@@ -10,8 +10,8 @@ use mink_api::AdminError;
 use mink_ddl::{Change, Statement, literal_text, parse, show_create};
 use mink_metadata::Table;
 use mink_types::schema::{FieldId, Schema, SchemaChange};
-use mink_types::{LogFormat, OptionError, TableOptions, TablePath};
-use serde_json::{Value, json};
+use mink_types::{LogFormat, OptionError, PartitionId, TableOptions, TablePath};
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use tonic::Status;
@@ -19,8 +19,25 @@ use tonic::Status;
 /// How long a new table's buckets may take to open before its creation is answered all the same.
 const OPEN_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Runs a statement; its rows, each an object.
-pub(crate) async fn run(node: &Node, text: &str) -> Result<Vec<Value>, Status> {
+/// A row of an answer: names and values, in order.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Row(Vec<(String, Value)>);
+
+impl Row {
+    fn of<const N: usize>(fields: [(&str, Value); N]) -> Row {
+        Row(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    }
+
+    /// The row as a JSON object. By hand: a map would put the names into another order.
+    pub(crate) fn to_json(&self) -> Vec<u8> {
+        let fields: Vec<String> =
+            self.0.iter().map(|(name, value)| format!("{}:{value}", Value::from(name.as_str()))).collect();
+        format!("{{{}}}", fields.join(",")).into_bytes()
+    }
+}
+
+/// Runs a statement; its rows.
+pub(crate) async fn run(node: &Node, text: &str) -> Result<Vec<Row>, Status> {
     match parse(text, None).or_status()? {
         Statement::CreateDatabase { name, if_not_exists } => {
             let made = node.admin.create_database(name.clone()).await;
@@ -62,7 +79,7 @@ pub(crate) async fn run(node: &Node, text: &str) -> Result<Vec<Value>, Status> {
         Statement::ShowDatabases => {
             let state = node.admin.state();
             let shown = state.databases().filter(|database| !database.name.is_internal());
-            Ok(shown.map(|database| json!({ "database": database.name.as_str() })).collect())
+            Ok(shown.map(|database| Row::of([("database", database.name.as_str().into())])).collect())
         }
         Statement::ShowTables { database } => {
             let state = node.admin.state();
@@ -74,12 +91,12 @@ pub(crate) async fn run(node: &Node, text: &str) -> Result<Vec<Value>, Status> {
                     && database.as_ref().is_none_or(|name| table.path.database == *name)
             });
             let row = |table: &Table| {
-                json!({
-                    "database": table.path.database.as_str(),
-                    "table": table.path.table.as_str(),
-                    "format": table.options.format.as_str(),
-                    "buckets": table.buckets,
-                })
+                Row::of([
+                    ("database", table.path.database.as_str().into()),
+                    ("table", table.path.table.as_str().into()),
+                    ("format", table.options.format.as_str().into()),
+                    ("buckets", table.buckets.into()),
+                ])
             };
             Ok(shown.map(row).collect())
         }
@@ -95,7 +112,7 @@ pub(crate) async fn run(node: &Node, text: &str) -> Result<Vec<Value>, Status> {
             let state = node.admin.state();
             let table = address::find(&state, &path)?;
             address::columns_of(table)?;
-            Ok(vec![json!({ "create_statement": create_statement(table) })])
+            Ok(vec![Row::of([("create_statement", create_statement(table).into())])])
         }
         Statement::Describe { path } => {
             let state = node.admin.state();
@@ -106,9 +123,9 @@ pub(crate) async fn run(node: &Node, text: &str) -> Result<Vec<Value>, Status> {
     }
 }
 
-fn done(what: &str, kind: &str, name: &str, happened: bool) -> Vec<Value> {
+fn done(what: &str, kind: &str, name: &str, happened: bool) -> Vec<Row> {
     let result = if happened { what } else { "unchanged" };
-    vec![json!({ "result": result, kind: name })]
+    vec![Row::of([("result", result.into()), (kind, name.into())])]
 }
 
 /// Whether it was done; false if it was there and the statement allows for it.
@@ -141,7 +158,7 @@ pub(crate) fn create_statement(table: &Table) -> Option<String> {
     Some(show_create(&table.path, table.schema()?, &options))
 }
 
-async fn alter(node: &Node, path: &TablePath, changes: Vec<Change>) -> Result<Vec<Value>, Status> {
+async fn alter(node: &Node, path: &TablePath, changes: Vec<Change>) -> Result<Vec<Row>, Status> {
     let state = node.admin.state();
     let table = address::find(&state, path)?;
     let mut options = table.options.clone();
@@ -189,12 +206,16 @@ async fn alter(node: &Node, path: &TablePath, changes: Vec<Change>) -> Result<Ve
         rows.extend(partition(node, path, change).await?);
     }
     if rows.is_empty() {
-        rows.push(json!({ "result": "altered", "table": path.to_string(), "schema": number }));
+        rows.push(Row::of([
+            ("result", "altered".into()),
+            ("table", path.to_string().into()),
+            ("schema", number.into()),
+        ]));
     }
     Ok(rows)
 }
 
-async fn partition(node: &Node, path: &TablePath, change: Change) -> Result<Option<Value>, Status> {
+async fn partition(node: &Node, path: &TablePath, change: Change) -> Result<Option<Row>, Status> {
     let state = node.admin.state();
     let table = address::find(&state, path)?;
     let (result, partition) = match change {
@@ -212,7 +233,7 @@ async fn partition(node: &Node, path: &TablePath, change: Change) -> Result<Opti
             match table.partition_of(&values) {
                 Some(partition) => node.admin.drop_partition(table.id, partition).await.or_status()?,
                 None if if_exists => {
-                    return Ok(Some(json!({ "result": "unchanged", "table": path.to_string() })));
+                    return Ok(Some(of_partition("unchanged", path, None)));
                 }
                 None => {
                     return Err(Status::not_found(format!(
@@ -220,34 +241,58 @@ async fn partition(node: &Node, path: &TablePath, change: Change) -> Result<Opti
                     )));
                 }
             }
-            return Ok(Some(json!({ "result": "dropped", "table": path.to_string() })));
+            return Ok(Some(of_partition("dropped", path, None)));
         }
         Change::Schema(_) | Change::SetOptions(_) | Change::ResetOptions(_) => return Ok(None),
     };
-    Ok(Some(json!({ "result": result, "table": path.to_string(), "partition": partition.0 })))
+    Ok(Some(of_partition(result, path, Some(partition))))
 }
 
-fn partition_row(table: &Table, partition: mink_types::PartitionId) -> Value {
+/// What became of a partition; one that is gone has no number.
+fn of_partition(result: &str, path: &TablePath, partition: Option<PartitionId>) -> Row {
+    let number = partition.map(|partition| partition.0);
+    Row::of([("result", result.into()), ("table", path.to_string().into()), ("partition", number.into())])
+}
+
+fn partition_row(table: &Table, partition: PartitionId) -> Row {
     let values = address::partition_text(table, partition);
-    let mut row = serde_json::Map::new();
-    row.insert("partition".into(), json!(partition.0));
-    row.extend(values.into_iter().map(|value| (value.column, json!(value.value))));
-    Value::Object(row)
+    // A column of this name hides the number.
+    let hidden = values.iter().any(|value| value.column == "partition");
+    let number = (!hidden).then(|| ("partition".to_owned(), Value::from(partition.0)));
+    Row(number
+        .into_iter()
+        .chain(values.into_iter().map(|value| (value.column, Value::from(value.value))))
+        .collect())
 }
 
-fn columns(schema: &Schema) -> Vec<Value> {
-    let within = |ids: &[FieldId], id: FieldId| ids.contains(&id);
+fn columns(schema: &Schema) -> Vec<Row> {
+    let within = |ids: &[FieldId], id: FieldId| Value::from(ids.contains(&id));
     let row = |column: &mink_types::schema::Field| {
-        json!({
-            "column": column.name,
-            "type": column.data_type.to_string(),
-            "nullable": column.nullable,
-            "default": column.default.as_ref().map(|default| literal_text(&column.data_type, default)),
-            "comment": column.comment,
-            "partition": within(schema.partitioned_by(), column.id),
-            "bucket_key": within(schema.bucket_key(), column.id),
-            "id": column.id.0,
-        })
+        let default = column.default.as_ref().map(|default| literal_text(&column.data_type, default));
+        Row::of([
+            ("column", column.name.as_str().into()),
+            ("type", column.data_type.to_string().into()),
+            ("nullable", column.nullable.into()),
+            ("default", default.into()),
+            ("comment", column.comment.clone().into()),
+            ("partition", within(schema.partitioned_by(), column.id)),
+            ("bucket_key", within(schema.bucket_key(), column.id)),
+            ("id", column.id.0.into()),
+        ])
     };
     schema.columns().iter().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_keeps_its_order_and_is_json_whatever_a_column_is_called() {
+        let row = Row(vec![("z\"\n".into(), Value::from("a\"b")), ("a".into(), Value::Null)]);
+        let text = String::from_utf8(row.to_json()).expect("text");
+        assert_eq!(text, r#"{"z\"\n":"a\"b","a":null}"#);
+        let read: Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(read.get("z\"\n"), Some(&Value::from("a\"b")));
+    }
 }

@@ -3,7 +3,7 @@
 //! Lives on: the service runtime.
 use crate::node::NotUp;
 use crate::routes::Node;
-use crate::view::{StatusView, TableView, ends};
+use crate::view::{NodeView, StatusView, TableView, ends};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -74,6 +74,16 @@ pub(crate) async fn metadata(State(node): State<Node>) -> Result<Json<Value>, Fa
         "objects": state.objects().count(),
         "pending_deletions": state.doomed().count(),
     })))
+}
+
+/// Who the node is, and where clients find its listeners; an empty address stands for one that is off.
+pub(crate) async fn node(State(node): State<Node>) -> Result<Json<NodeView>, Failure> {
+    let admin = node.admin()?;
+    let (identity, state) = (admin.identity(), admin.state());
+    let life = state
+        .incarnation(identity.incarnation)
+        .ok_or_else(|| NotUp { step: "it has yet to read of its own registration".into() })?;
+    Ok(Json(NodeView::new(&identity, life)))
 }
 
 pub(crate) async fn databases(State(node): State<Node>) -> Result<Json<Value>, Failure> {

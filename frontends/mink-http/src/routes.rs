@@ -21,6 +21,7 @@ pub fn router(node: Arc<HttpNode>, hosts: AllowedHosts) -> Router {
         .route("/readyz", get(health::ready))
         .route("/metrics", get(metrics::metrics))
         .route("/api/v1/status", get(api::status))
+        .route("/api/v1/node", get(api::node))
         .route("/api/v1/metadata", get(api::metadata))
         .route("/api/v1/databases", get(api::databases).post(api::create_database))
         .route("/api/v1/databases/{database}", delete(api::drop_database))

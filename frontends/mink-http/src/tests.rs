@@ -262,6 +262,7 @@ async fn a_node_that_starts_is_alive_and_says_what_it_waits_for() {
     let (code, text) = ask(&node, get("/api/v1/status")).await;
     assert!(code == StatusCode::OK && text.contains(step) && text.contains(r#""ready":false"#), "{text}");
     for request in [
+        get("/api/v1/node"),
         get("/api/v1/metadata"),
         get("/api/v1/databases"),
         get("/api/v1/tables"),

@@ -1,11 +1,46 @@
 //! What the API shows, as JSON: names that users may rely on.
 //!
 //! Lives on: the service runtime.
-use mink_api::NodeStatus;
-use mink_metadata::{State, Table};
+use mink_api::{NodeIdentity, NodeStatus};
+use mink_metadata::{IncarnationState, State, Table};
 use mink_types::{BucketId, Offset};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+/// Who the node is, and where clients find it. An address is empty if the listener is off.
+#[derive(Debug, Serialize)]
+pub(crate) struct NodeView {
+    cluster: String,
+    node: u32,
+    version: String,
+    kafka: String,
+    flight: String,
+    http: String,
+}
+
+impl NodeView {
+    pub(crate) fn new(identity: &NodeIdentity, life: &IncarnationState) -> NodeView {
+        let address =
+            |name| life.listener(name).map_or_else(String::new, |at| address_text(&at.host, at.port));
+        NodeView {
+            cluster: identity.cluster.as_str().to_owned(),
+            node: identity.node.0,
+            version: life.version.clone(),
+            kafka: address("kafka"),
+            flight: address("flight"),
+            http: address("http"),
+        }
+    }
+}
+
+/// HOST:PORT, with the brackets that an IPv6 address needs.
+fn address_text(host: &str, port: u16) -> String {
+    match host.parse::<IpAddr>() {
+        Ok(ip) => SocketAddr::new(ip, port).to_string(),
+        Err(_) => format!("{host}:{port}"),
+    }
+}
 
 #[derive(Debug, Serialize)]
 pub(crate) struct StatusView {
@@ -89,6 +124,8 @@ pub(crate) struct TableView {
 
 #[derive(Debug, Serialize)]
 pub(crate) struct TableBucketView {
+    /// 0 in a table that is not partitioned.
+    partition: u64,
     bucket: u32,
     /// Node that serves it, if any does.
     node: Option<u32>,
@@ -115,6 +152,7 @@ impl TableView {
             let bucket = state.bucket(&id)?;
             let owner = bucket.owner.and_then(|owner| state.incarnation(owner)).filter(|owner| !owner.fenced);
             Some(TableBucketView {
+                partition: id.partition.0,
                 bucket: id.bucket.0,
                 node: owner.map(|owner| owner.node().0),
                 epoch: bucket.epoch.0,

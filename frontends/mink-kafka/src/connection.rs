@@ -293,6 +293,8 @@ impl Requests<'_> {
         );
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner).advance(position);
         let (key, ends) = (header.api_key, self.ending.subscribe());
+        // It lies in the frame, which goes where its records are stored in another form: nobody asks who produces.
+        let client_id = header.client_id.filter(|_| key != ApiKey::Produce.code());
         let mut call = handlers::Call {
             node: &self.node,
             version: header.api_version,
@@ -302,7 +304,7 @@ impl Requests<'_> {
             permit: &mut permit,
             ends: &ends,
             answers: &self.answers,
-            client_id: header.client_id.as_ref(),
+            client_id: client_id.as_ref(),
             peer: self.peer,
         };
         let answering = handlers::dispatch(&mut call, key, body).await.map_err(refused)?;

@@ -82,6 +82,15 @@ pub(crate) fn of_record(kind: RecordErrorKind) -> ErrorCode {
     }
 }
 
+/// Stored rows of which no records can be made. Not out of range: a client that resets its position would pass over them.
+pub(crate) fn of_stored(kind: RecordErrorKind) -> ErrorCode {
+    match kind {
+        // The node may not hold so much at once; another may.
+        RecordErrorKind::InflatedTooLarge => ErrorCode::KafkaStorageError,
+        _ => ErrorCode::CorruptMessage,
+    }
+}
+
 /// Administration of topics.
 pub(crate) fn of_admin(error: &AdminError) -> ErrorCode {
     match error {

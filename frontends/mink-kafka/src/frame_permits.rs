@@ -90,6 +90,12 @@ impl FramePermits {
         self.0.ahead.as_ref()?.try_take(bytes)
     }
 
+    /// Room for what takes more memory than the frame that it came in, while there is plenty: no frame waits because of it.
+    pub(crate) fn spare(&self, bytes: u64) -> Option<BytePermit> {
+        let pool = self.0.pool.as_ref().filter(|pool| !pool.is_short() && pool.free_bytes() / 2 > bytes)?;
+        pool.try_take(bytes)
+    }
+
     /// Waits for `bytes` for a small frame that is whole.
     pub(crate) async fn take_small(&self, bytes: u64) -> BytePermit {
         let Parts { pool, small, .. } = &*self.0;

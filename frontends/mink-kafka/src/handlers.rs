@@ -42,6 +42,7 @@ mod describe_topic;
 mod describe_topic_partitions;
 mod elect_leaders;
 mod fetch;
+mod fetch_rows;
 mod find_coordinator;
 mod group_names;
 mod heartbeat;
@@ -60,6 +61,8 @@ mod offset_delete;
 mod offset_fetch;
 mod offset_for_leader_epoch;
 mod produce;
+mod produce_rows;
+mod record_errors;
 mod sync_group;
 
 /// Topics that one request may create or delete.

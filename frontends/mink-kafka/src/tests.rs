@@ -24,4 +24,6 @@ mod raw_client;
 mod records;
 mod topic_configs;
 mod topic_ids;
+mod typed;
+mod typed_admin;
 mod untaken;

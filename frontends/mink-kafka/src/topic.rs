@@ -5,7 +5,10 @@ use crate::node::broker_id;
 use mink_api::Broker;
 use mink_kafka_wire::{ErrorCode, KafkaString, Uuid};
 use mink_metadata::{State, Table};
-use mink_types::{BucketId, BucketIndex, DatabaseName, LogFormat, TableName, TablePath, TableUuid};
+use mink_types::{
+    BucketId, BucketIndex, DatabaseName, KafkaValueFormat, LogFormat, TableName, TableOptions, TablePath,
+    TableUuid, TimestampType,
+};
 
 /// A refusal for one topic, partition or resource.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -85,7 +88,8 @@ impl From<&str> for TopicRef {
     }
 }
 
-/// The topic of this name. Internal tables are topics to nobody, and tables with columns are none yet.
+/// The topic of this name. Internal tables are topics to nobody, nor are partitioned ones, and those whose values are not JSON are none
+/// yet.
 pub(crate) fn named<'a>(state: &'a State, database: &DatabaseName, name: &str) -> Option<&'a Table> {
     state.topic(database, name).filter(|table| is_topic(table))
 }
@@ -101,7 +105,21 @@ pub(crate) fn all(state: &State) -> impl Iterator<Item = &Table> {
 }
 
 fn is_topic(table: &Table) -> bool {
-    !table.path.database.is_internal() && table.options.format == LogFormat::Kafka
+    let is_read = match table.options.format {
+        LogFormat::Kafka => true,
+        LogFormat::Arrow => table.options.kafka_value == KafkaValueFormat::Json && !table.is_partitioned(),
+    };
+    is_read && !table.path.database.is_internal()
+}
+
+/// Whether its records are rows.
+pub(crate) fn has_rows(options: &TableOptions) -> bool {
+    options.format == LogFormat::Arrow
+}
+
+/// Which time its records bear: rows have that of their append.
+pub(crate) fn timestamps(options: &TableOptions) -> TimestampType {
+    if has_rows(options) { TimestampType::LogAppendTime } else { options.timestamps }
 }
 
 /// The bucket of a partition number; none if the table has no such.

@@ -381,6 +381,11 @@ fn told(name: &str, bound: Option<SocketAddr>, advertise: Option<&HostPort>) -> 
     Some(Listener { name: name.into(), host, port })
 }
 
+/// The HTTP listener has no address of its own to tell. One on all interfaces is told as such: who came by another listener knows the host.
+fn told_http(bound: Option<SocketAddr>) -> Option<Listener> {
+    bound.map(|bound| Listener { name: "http".into(), host: bound.ip().to_string(), port: bound.port() })
+}
+
 fn database_name(settings: &Settings) -> String {
     match &settings.metadata {
         MetadataPlace::Sqlite(path) => format!("sqlite://{}", path.display()),
@@ -420,7 +425,7 @@ fn node_config(
     let listeners = [
         told("kafka", ready.kafka, settings.args.kafka_advertise.as_ref()),
         told("flight", ready.flight, settings.args.flight_advertise.as_ref()),
-        told("http", ready.http, None),
+        told_http(ready.http),
     ];
     NodeConfig {
         cluster: settings.cluster.clone(),
@@ -451,6 +456,14 @@ fn node_config(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_listener_on_all_interfaces_is_told_only_where_clients_can_tell_its_host() {
+        let everywhere = Some("0.0.0.0:9180".parse().expect("an address"));
+        assert_eq!(told("kafka", everywhere, None), None);
+        assert_eq!(told_http(everywhere).map(|at| (at.host, at.port)), Some(("0.0.0.0".into(), 9180)));
+        assert_eq!(told_http(None), None);
+    }
 
     #[test]
     fn a_database_or_a_store_that_cannot_be_opened_is_told_with_the_flag_that_names_it() {

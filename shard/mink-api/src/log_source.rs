@@ -49,6 +49,10 @@ pub trait LogSource: Send + Sync + Debug {
         most: usize,
     ) -> Result<Result<Keyless, RecordError>, Lost>;
 
+    /// Waits for memory of the node's budget for what batches inflate to (`inflated-bytes-max`), for whoever decodes one; more than all of
+    /// it is all of it, alone. Whoever holds some waits for nothing that may wait for it.
+    async fn inflating(&self, bytes: u64) -> BytePermit;
+
     /// Reads up to `bytes_max` bytes, buckets in the order given; one answer each. The first bucket that has anything gives at
     /// least one batch.
     async fn read(&self, reads: Vec<Read>, bytes_max: u32) -> ReadsAnswer;

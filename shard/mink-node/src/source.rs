@@ -108,6 +108,10 @@ impl LogSource for NodeSource {
             })
     }
 
+    async fn inflating(&self, bytes: u64) -> BytePermit {
+        self.0.inflating.take(bytes).await
+    }
+
     async fn read(&self, reads: Vec<Read>, bytes_max: u32) -> ReadsAnswer {
         let groups = self.by_shard(&reads, |read| read.bucket);
         let asked = groups.iter().map(|(shard, places)| {

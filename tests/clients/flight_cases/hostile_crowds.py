@@ -1,7 +1,10 @@
 """Messages and headers beyond their limits, and clients that hold what others need."""
 
+import collections
 import socket
+import sys
 import threading
+import time
 
 import grpc
 import pyarrow as pa
@@ -10,6 +13,9 @@ from . import raw
 from .hostile_kit import BATCH, INVALID, OK, SCHEMA
 from .kit import mink as messages, require, until
 from .raw import Raw, batch_data, flight, schema_data
+
+# Two small scans beside forty that are not read: a turn each.
+LIVES_WITHIN = 3
 
 def sizes(tried):
     """A message beyond the limit is refused by its length, with the flag's name; one row beyond the batch's limit too."""
@@ -58,24 +64,47 @@ def idle_calls(tried):
 
 
 def slow_readers(tried):
-    """I20: clients that take nothing of what they asked for hold up no other reader."""
+    """I20: clients that take nothing of what they asked for hold up no other reader, and none of their answers ends as if it were whole."""
     tried.mink.create("large", "n BIGINT, t STRING", **{"table.log.arrow.compression": "none"})
     rows = pa.record_batch([list(range(5_000)), ["x" * 150] * 5_000], names=["n", "t"])
     tried.mink.append("large", *[rows] * 40)
     ticket = messages.Ticket(scan=tried.mink.scan("large")).SerializeToString()
     asked = flight.Ticket(ticket=ticket).SerializeToString()
-    connections = [Raw(tried.options.flight, tried.options.timeout) for _ in range(24)]
+    connections = [Raw(tried.options.flight, tried.options.timeout) for _ in range(40)]
     calls = [connection.channel.unary_stream(raw.SERVICE + "DoGet")(asked, timeout=600) for connection in connections]
     try:
         for turn in range(3):
             for call in calls:
                 # The schema, then nothing more.
                 turn or next(call)
+            begun = time.monotonic()
             tried.lives("readers that do not read")
+            took = time.monotonic() - begun
+            print(f"beside {len(calls)} readers that do not read: {took:.1f} s", file=sys.stderr)
+            require(took < LIVES_WITHIN, f"two small scans beside readers that do not read took {took:.1f} s")
+        begun = time.monotonic()
+        require(len(tried.mink.read("large")) == 200_000, "a scan beside readers that do not read lacks rows")
+        print(f"a large scan beside them: {time.monotonic() - begun:.1f} s", file=sys.stderr)
+        ends = collections.Counter(end_of(call, 40) for call in calls)
+        print(f"how theirs end: {dict(ends)}", file=sys.stderr)
     finally:
         for call, connection in zip(calls, connections):
             call.cancel()
             connection.channel.close()
+
+
+def end_of(call, whole):
+    """How the rest of a scan ends that nobody read: whole, or with a reason."""
+    batches = 0
+    try:
+        for _ in call:
+            batches += 1
+    except grpc.RpcError as error:
+        told = error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED and "go on behind the last row" in (error.details() or "")
+        require(told, f"a reader that did not read is told {error.code().name}: {error.details()}")
+        return error.code().name
+    require(batches == whole, f"a scan ends well after {batches} batches of {whole}")
+    return "OK"
 
 
 class Stalling:

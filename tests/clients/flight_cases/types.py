@@ -22,9 +22,16 @@ def bounds(bits):
     return [-(2 ** (bits - 1)), -1, 0, 1, 2 ** (bits - 1) - 1]
 
 
-def of_day(unit):
-    last = 86_400 * PER_SECOND[unit] - 1
-    return pa.array([0, 1, last], pa.int32() if unit in ("s", "ms") else pa.int64())
+def whole(values, precision, unit):
+    """The values without digits below the precision: no column takes those."""
+    step = PER_SECOND[unit] // 10**precision
+    return [value // step * step for value in values]
+
+
+def of_day(precision, unit):
+    step = PER_SECOND[unit] // 10**precision
+    values = whole([0, step, 86_400 * PER_SECOND[unit] - 1], precision, unit)
+    return pa.array(values, pa.int32() if unit in ("s", "ms") else pa.int64())
 
 
 def scalars():
@@ -48,8 +55,9 @@ def scalars():
     first, last = datetime.date(1, 1, 1), datetime.date(9999, 12, 31)
     yield "DATE", pa.array([first, datetime.date(1969, 12, 31), datetime.date(1970, 1, 1), last])
     for precision, unit in UNITS.items():
-        yield f"TIME({precision})", of_day(unit).cast(pa.time32(unit) if unit in ("s", "ms") else pa.time64(unit))
-        instants = pa.array([-(2**62), -1, 0, 1, 2**62] if unit in ("us", "ns") else [-62_135_596_800, -1, 0, 1, 253_402_300_799], pa.int64())
+        yield f"TIME({precision})", of_day(precision, unit).cast(pa.time32(unit) if unit in ("s", "ms") else pa.time64(unit))
+        instants = [-(2**62), -1, 0, 1, 2**62] if unit in ("us", "ns") else [-62_135_596_800, -1, 0, 1, 253_402_300_799]
+        instants = pa.array(whole(instants, precision, unit), pa.int64())
         yield f"TIMESTAMP({precision})", instants.cast(pa.timestamp(unit))
         yield f"TIMESTAMP_LTZ({precision})", instants.cast(pa.timestamp(unit, "UTC"))
 
@@ -150,6 +158,10 @@ def refusals(mink):
         ("DECIMAL(3, 1)", pa.array([decimal.Decimal("1.5")], pa.decimal128(4, 1)), "column"),
         ("TIME(0)", pa.array([86_400], pa.int32()).cast(pa.time32("s")), "no time of day"),
         ("TIME(0)", pa.array([-1], pa.int32()).cast(pa.time32("s")), "no time of day"),
+        ("TIME(1)", pa.array([100, 99], pa.int32()).cast(pa.time32("ms")), "digits"),
+        ("TIMESTAMP(4)", pa.array([100, 10], pa.timestamp("us")), "digits"),
+        ("TIMESTAMP_LTZ(7)", pa.array([-1], pa.timestamp("ns", "UTC")), "digits"),
+        ("MAP<STRING, INT>", pa.array([[("a", 1), ("b", 1)], [("a", 1), ("a", 2)]], pa.map_(pa.string(), pa.int32())), "twice"),
         ("INT", pa.array([1], pa.int64()), "column"),
         ("BIGINT", pa.array([1], pa.int32()), "column"),
         ("STRING", pa.array([b"x"]), "column"),

@@ -1,22 +1,28 @@
 //! Arrow Flight as users have it: pyarrow against a node, one test for each case of `tests/clients/flight.py`.
 
-use std::path::{Path, PathBuf};
+mod writer;
+
+pub(crate) use writer::Writer;
+
 use std::time::{Duration, Instant};
 
 use mink_testkit::node::{Node, NodeConfig};
 use mink_testkit::parts::SeaweedFs;
-use mink_testkit::process::{Output, Process};
-use mink_testkit::{ErrorKind, client, skip};
+use mink_testkit::process::Output;
+use mink_testkit::{ErrorKind, client, http, skip};
 use rand::Rng as _;
 use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use crate::setup::{self, Folder, until};
 
 const RUN_WITHIN: Duration = Duration::from_mins(5);
-/// A first ack of a writer, or one after a restart, comes within this.
-const PROGRESS_WITHIN: Duration = Duration::from_mins(1);
 /// A drain without work left takes a moment; the bound of all drains is 30 s.
 const DRAINS_WITHIN: Duration = Duration::from_secs(10);
+/// A connection that the node does not want any more.
+const CLOSED_WITHIN: Duration = Duration::from_secs(30);
 const ROUNDS: u32 = 3;
 /// From the first acks after a restart to the kill: anywhere in here.
 const ALIVE_MS_MAX: u64 = 1_000;
@@ -27,7 +33,7 @@ const MESSAGE_BYTES_MAX: &str = "12582912";
 /// What the node of the hostile case may hold in all: its `--memory`, and what a process has beside that.
 const RESIDENT_KIB_MAX: u64 = (512 + 64) << 10;
 
-async fn available() -> bool {
+pub(crate) async fn available() -> bool {
     skip::available("clients-python", client::install("flight").await).is_some()
 }
 
@@ -135,7 +141,6 @@ async fn the_examples_of_the_page_run() {
 
 /// I19, I20: typed errors, no panic (the node fails the test by a loud line), and memory stays below the bound.
 #[tokio::test]
-#[ignore = "with 512MiB, forty scans that nobody reads keep another waiting for longer than it may: docs/status.md, Known gaps"]
 async fn hostile_messages_are_refused_and_harm_nobody() {
     if !available().await {
         return;
@@ -152,52 +157,48 @@ async fn hostile_messages_are_refused_and_harm_nobody() {
     node.stop(RUN_WITHIN).await.unwrap();
 }
 
-/// An idempotent writer that may be killed: it remembers nothing but its id.
-struct Writer {
-    args: Vec<String>,
-    acks: PathBuf,
-    stop_file: PathBuf,
-    process: Process,
+/// I20: connections beyond a limit are turned away, those that do not begin HTTP/2 are closed, and both are counted.
+#[tokio::test]
+async fn i20_connections_are_bounded_and_silent_ones_are_closed() {
+    let folder = Folder::new();
+    let config = setup::node(&folder)
+        .flag("--connections-per-address-max", "3")
+        .flag("--frame-deadline", "2s")
+        .allow_line("too many connections of Flight");
+    let mut node = config.start().await.unwrap();
+    let flight = node.flight().to_owned();
+    let connect = || async { TcpStream::connect(&flight).await.unwrap() };
+    let silent = [connect().await, connect().await, connect().await];
+    closes(connect().await).await;
+    let metrics = || async { http::get(node.http(), "/metrics").await.unwrap() };
+    let closed = |reason: &str| format!("mink_flight_connections_closed_total{{reason=\"{reason}\"}}");
+    assert!(metrics().await.metric(&closed("connection_limit")) >= Some(1.0));
+    for each in silent {
+        closes(each).await;
+    }
+    until("their places are free", CLOSED_WITHIN, || async {
+        (metrics().await.metric("mink_flight_connections") == Some(0.0)).then_some(())
+    })
+    .await;
+    assert_eq!(metrics().await.metric(&closed("frame_deadline")), Some(3.0));
+    // One that speaks HTTP/2 is served: its ping is answered.
+    let mut speaks = connect().await;
+    speaks.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
+    speaks.write_all(b"\0\0\x08\x06\0\0\0\0\0mink-e2e").await.unwrap();
+    let mut answered = Vec::new();
+    while !answered.ends_with(b"mink-e2e") {
+        let read = timeout(CLOSED_WITHIN, speaks.read_buf(&mut answered)).await.expect("it is answered");
+        assert_ne!(read.unwrap(), 0, "closed after {answered:?}");
+    }
+    drop(speaks);
+    node.stop(RUN_WITHIN).await.unwrap();
 }
 
-impl Writer {
-    fn start(folder: &Path, flight: &str) -> Self {
-        let [acks, stop_file, id] = ["writer.acks", "writer.stop", "writer.id"].map(|name| folder.join(name));
-        // Made here, so that a writer that is still starting has a file to be looked at.
-        std::fs::write(&acks, "").unwrap();
-        let text = |path: &Path| path.to_str().unwrap().to_owned();
-        let files = [("--file", text(&id)), ("--acks", text(&acks)), ("--stop-file", text(&stop_file))];
-        let mut args: Vec<String> =
-            ["writer", "--flight", flight, "--database", "killed"].map(str::to_owned).into();
-        args.extend(files.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value]));
-        let process = launch(&args);
-        Self { args, acks, stop_file, process }
-    }
-
-    async fn kill_and_restart(&mut self) {
-        self.process.kill9().await.unwrap();
-        self.process = launch(&self.args);
-    }
-
-    /// Waits until it has been told of an ack that it had not been told of before the call.
-    async fn progress(&self) {
-        let bytes = || std::fs::metadata(&self.acks).unwrap().len();
-        let before = bytes();
-        until("the writer gets an ack", PROGRESS_WITHIN, || async { (bytes() > before).then_some(()) }).await;
-    }
-
-    /// Lets it come to its end: all that it sent is acked.
-    async fn stop(&mut self) {
-        std::fs::write(&self.stop_file, "").unwrap();
-        let status = self.process.wait(PROGRESS_WITHIN).await.unwrap();
-        let report = self.process.report(ErrorKind::Failed, "did not get all its rows acked");
-        assert!(status.success(), "{report}");
-    }
-}
-
-fn launch(args: &[String]) -> Process {
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    client::start("flight", &args).unwrap()
+/// Waits until the node closes a connection, whatever it says before.
+async fn closes(mut stream: TcpStream) {
+    let mut said = Vec::new();
+    // It ends well or with an error: either way it is closed.
+    drop(timeout(CLOSED_WITHIN, stream.read_to_end(&mut said)).await.expect("it is closed in its time"));
 }
 
 async fn kills_lose_nothing(config: NodeConfig, folder: &Folder) {
@@ -205,8 +206,6 @@ async fn kills_lose_nothing(config: NodeConfig, folder: &Folder) {
     let config = config.flag("--wal-flush-age", "700ms").flag("--deletion-grace", "1s");
     let mut node = config.start_on_fixed_ports().await.unwrap();
     let mut writer = Writer::start(folder.path(), node.flight());
-    let acks = writer.acks.to_str().unwrap().to_owned();
-    let verify = ["--database", "killed", "--acks", &acks];
     for round in 1..=setup::rounds(ROUNDS) {
         for kills_node in [true, false] {
             writer.progress().await;
@@ -224,10 +223,7 @@ async fn kills_lose_nothing(config: NodeConfig, folder: &Folder) {
     }
     writer.progress().await;
     writer.stop().await;
-    let summary = case("verify", &node, &verify).await;
-    // Nothing was under way at the end: what is there is what was acked.
-    assert_eq!(summary["rows"], summary["acked"], "{summary}");
-    assert_ne!(summary["rows"], 0, "{summary}");
+    writer.verify(&node).await;
     node.stop(RUN_WITHIN).await.unwrap();
 }
 

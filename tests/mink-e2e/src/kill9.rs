@@ -7,6 +7,7 @@ use mink_testkit::parts::SeaweedFs;
 use mink_testkit::skip;
 use rand::Rng as _;
 
+use crate::flight;
 use crate::load::{self, Load, Plan};
 use crate::setup::{self, Folder};
 
@@ -24,9 +25,12 @@ async fn kills_lose_nothing(config: NodeConfig, folder: &Folder) {
     let mut exact = Load::start(folder.path(), &kafka, plan).await;
     let plan = Plan { topic: "plain", idempotent: false, ..plan };
     let mut plain = Load::start(folder.path(), &kafka, plan).await;
+    // A table with columns beside the topics, in the same WAL.
+    let mut rows = flight::Writer::start(folder.path(), node.flight());
     for round in 1..=rounds {
         exact.progress().await;
         plain.progress().await;
+        rows.progress().await;
         let alive = Duration::from_millis(rand::rng().random_range(0..ALIVE_MS_MAX));
         // Not a wait for anything: the kill comes at a random moment.
         tokio::time::sleep(alive).await;
@@ -39,14 +43,16 @@ async fn kills_lose_nothing(config: NodeConfig, folder: &Folder) {
     }
     exact.stop().await;
     plain.stop().await;
+    rows.stop().await;
     let summary = exact.verify(false).await;
     assert_eq!((&summary["duplicates"], &summary["refused"]), (&0.into(), &0.into()));
     plain.verify(false).await;
+    rows.verify(&node).await;
 }
 
 #[tokio::test]
 async fn p_7_kill_9_on_a_file_store_loses_nothing_acked() {
-    if !load::available().await {
+    if !(load::available().await && flight::available().await) {
         return;
     }
     let folder = Folder::new();
@@ -58,7 +64,7 @@ async fn p_7_kill_9_on_s3_loses_nothing_acked() {
     let Some(store) = skip::available("seaweedfs", SeaweedFs::shared().await) else {
         return;
     };
-    if !load::available().await {
+    if !(load::available().await && flight::available().await) {
         return;
     }
     let folder = Folder::new();

@@ -14,6 +14,8 @@ mod bench;
 #[cfg(test)]
 mod clients;
 #[cfg(test)]
+mod command_line;
+#[cfg(test)]
 mod counters;
 #[cfg(test)]
 mod crash_points;
@@ -28,7 +30,11 @@ mod durable_order;
 #[cfg(test)]
 mod fast_start;
 #[cfg(test)]
+mod files;
+#[cfg(test)]
 mod flight;
+#[cfg(test)]
+mod flight_client;
 #[cfg(test)]
 mod floods;
 #[cfg(test)]
@@ -95,5 +101,7 @@ mod store_outage;
 mod takeover;
 #[cfg(test)]
 mod topic_configs;
+#[cfg(test)]
+mod typed_topics;
 #[cfg(test)]
 mod wire;

@@ -97,7 +97,7 @@ async fn a_record_for_a_table_that_is_not_there() {
         assert!(said.contains(word), "{word:?} is not in: {said}");
     }
     assert!(took < AT_ONCE, "told after {took:?}");
-    let (code, said) = mink(&["table", "create", "kafka.absent", "--addr", node.http()]).await;
+    let (code, said) = mink(&["table", "create", "kafka.absent", "--addr", node.flight()]).await;
     assert_eq!(code, Some(0), "{said}");
     let (code, said) = mink(&write).await;
     assert_eq!(code, Some(0), "{said}");

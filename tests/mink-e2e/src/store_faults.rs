@@ -10,6 +10,7 @@ use mink_testkit::node::Node;
 use mink_testkit::parts::SeaweedFs;
 use mink_testkit::skip;
 
+use crate::flight;
 use crate::load::{Load, Plan, available};
 use crate::setup::{self, Folder, until};
 use crate::wire::Wire;
@@ -53,7 +54,7 @@ const ALLOWED: &[&str] = &[
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn i_1_i_6_p_6_k_3_k_4_a_node_survives_its_store() {
-    if !available().await {
+    if !(available().await && flight::available().await) {
         return;
     }
     let Some(store) = skip::available("seaweedfs", SeaweedFs::shared().await) else {
@@ -70,7 +71,8 @@ async fn i_1_i_6_p_6_k_3_k_4_a_node_survives_its_store() {
     let mut idempotent = Load::start(folder.path(), node.kafka(), plan).await;
     let plan = Plan { topic: "plain", idempotent: false, producers: 1, ..plan };
     let mut plain = Load::start(folder.path(), node.kafka(), plan).await;
-    tokio::join!(idempotent.progress(), plain.progress());
+    let mut rows = flight::Writer::start(folder.path(), node.flight());
+    tokio::join!(idempotent.progress(), plain.progress(), rows.progress());
     let reader = Reader::start(node.kafka(), "idempotent");
 
     let incarnation = setup::status(node.http()).await["incarnation"].clone();
@@ -79,7 +81,7 @@ async fn i_1_i_6_p_6_k_3_k_4_a_node_survives_its_store() {
         // This long the store is as the plan says; nothing is waited for.
         tokio::time::sleep(if setup::is_long() { LONG } else { Duration::from_secs(*seconds) }).await;
         let tally = proxy.tally();
-        back(&node, &proxy, name, [&idempotent, &plain]).await;
+        back(&node, &proxy, name, [&idempotent, &plain], &rows).await;
         println!("  met: {:?}", tally.rules.iter().map(|line| line.taken).collect::<Vec<_>>());
         assert_eq!(
             setup::status(node.http()).await["incarnation"],
@@ -102,22 +104,23 @@ async fn i_1_i_6_p_6_k_3_k_4_a_node_survives_its_store() {
         began.elapsed()
     );
     assert!(node.ready_after() < READY_WITHIN, "{:?}", node.ready_after());
-    back(&node, &proxy, "restart", [&idempotent, &plain]).await;
-    tokio::join!(idempotent.stop(), plain.stop());
+    back(&node, &proxy, "restart", [&idempotent, &plain], &rows).await;
+    tokio::join!(idempotent.stop(), plain.stop(), rows.stop());
     // All of it back from the store, which goes on to fail.
     proxy.set_text("").unwrap();
     node.crash_and_restart().await.unwrap();
+    rows.verify(&node).await;
     proxy.set_text("any: delay 1ms..20ms\nget 10%: undone 503\nget 5%: lost\nget 5%: cut 50%").unwrap();
     tokio::join!(idempotent.verify(false), plain.verify(false));
     node.stop(BACK_WITHIN).await.unwrap();
 }
 
 /// Ends the faults; the node and every producer go on by themselves.
-async fn back(node: &Node, proxy: &FaultProxy, name: &str, loads: [&Load; 2]) {
+async fn back(node: &Node, proxy: &FaultProxy, name: &str, loads: [&Load; 2], rows: &flight::Writer) {
     proxy.set_text("").unwrap();
     let began = Instant::now();
     let [first, second] = loads;
-    tokio::join!(first.progress(), second.progress());
+    tokio::join!(first.progress(), second.progress(), rows.progress());
     setup::ready(node.http(), BACK_WITHIN).await;
     println!("{name}: back after {:?}", began.elapsed());
     assert!(began.elapsed() < BACK_WITHIN, "{name}: back only after {:?}", began.elapsed());

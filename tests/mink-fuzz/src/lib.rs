@@ -5,6 +5,7 @@
 //! Invariants: I19, K-28: see `targets`.
 
 mod allocator;
+mod flight;
 mod json_rows;
 mod seeds;
 mod settings;

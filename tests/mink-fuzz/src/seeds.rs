@@ -1,6 +1,7 @@
 //! What the mutations begin with: sound inputs of each decoder.
 //!
 //! Lives on: the process; reads files of the repository.
+use arrow_array::RecordBatch;
 use mink_group::{CommittedOffset, GroupId, GroupValue, MemberId, MemberValue, RecordKey, TopicKey};
 use mink_kafka_wire::messages::fetch::{FetchPartition, FetchRequest, FetchTopic};
 use mink_kafka_wire::messages::join_group::{JoinGroupRequest, JoinGroupRequestProtocol};
@@ -30,6 +31,9 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
         "request" => requests(),
         "arrow-batch" => arrow_batches(),
         "json-rows" => crate::json_rows::seeds(),
+        "flight-ticket" => crate::flight::tickets(),
+        "flight-descriptor" => crate::flight::descriptors(),
+        "flight-put" => crate::flight::puts(),
         "object" => objects(),
         "footer" => footers(),
         "snapshot" => snapshots(),
@@ -77,14 +81,21 @@ pub(crate) fn arrow_table() -> Schema {
     Schema::create(draft).unwrap_or_else(|error| unreachable!("a table of ours: {error}"))
 }
 
-/// That batch with each compression, whole and some rows of it.
+/// That batch.
+fn pinned_batch() -> Vec<u8> {
+    fs::read(repository().join("core/mink-record/testdata/arrow-none.batch")).unwrap_or_default()
+}
+
+/// Its rows.
+pub(crate) fn arrow_rows() -> RecordBatch {
+    let rows = ArrowBatch::parse(&pinned_batch().into()).and_then(|batch| batch.decode(&arrow_table()));
+    rows.unwrap_or_else(|error| unreachable!("a batch of ours: {error}"))
+}
+
+/// The batch with each compression, whole and some rows of it.
 fn arrow_batches() -> Vec<Vec<u8>> {
-    let table = arrow_table();
-    let pinned =
-        fs::read(repository().join("core/mink-record/testdata/arrow-none.batch")).unwrap_or_default();
-    let rows = ArrowBatch::parse(&pinned.clone().into()).and_then(|batch| batch.decode(&table));
-    let rows = rows.unwrap_or_else(|error| unreachable!("a batch of ours: {error}"));
-    let mut seeds = vec![pinned];
+    let (table, rows) = (arrow_table(), arrow_rows());
+    let mut seeds = vec![pinned_batch()];
     for compression in [ArrowCompression::None, ArrowCompression::Lz4, ArrowCompression::Zstd] {
         for rows in [rows.clone(), rows.slice(2, 1)] {
             let stored = encode(&rows, &table, EncodeOptions { compression }, None);

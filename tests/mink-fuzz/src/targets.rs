@@ -3,6 +3,7 @@
 //! Lives on: anywhere (pure).
 //! Invariants: I19: whatever the bytes, a target returns. Checksums are made right first, or no mutation would get behind them.
 use crate::allocator::within;
+use crate::flight::{flight_descriptor, flight_put, flight_ticket};
 use crate::json_rows::{HELD_BYTES_MAX, json_rows};
 use crate::seeds::arrow_table;
 use crate::settings::settings;
@@ -24,7 +25,7 @@ use s3stream::format::{Header, TAIL_BYTES, Tail};
 use sha2::{Digest as _, Sha256};
 
 /// What a batch may inflate to here.
-const INFLATED_MAX: usize = 1 << 20;
+pub(crate) const INFLATED_MAX: usize = 1 << 20;
 /// A codec's own state: window and tables of zstd above all (8 MiB is its largest window here).
 const CODEC_STATE: usize = 12 << 20;
 
@@ -85,6 +86,17 @@ pub const TARGETS: &[Target] = &[
     },
     // Columns that grow by doubling, as they are read, and once more as they are read again.
     Target { name: "json-rows", run: json_rows, fixed: 0, factor: 16, constant: 12 * HELD_BYTES_MAX },
+    // Beside the message, what a scan of the table takes: its columns, and what their rows are compared by.
+    Target { name: "flight-ticket", run: flight_ticket, fixed: 0, factor: 64, constant: 1 << 20 },
+    Target { name: "flight-descriptor", run: flight_descriptor, fixed: 0, factor: 64, constant: 1 << 20 },
+    // As arrow-batch, and once more for the parts that the rows of a message go to.
+    Target {
+        name: "flight-put",
+        run: flight_put,
+        fixed: 0,
+        factor: 32,
+        constant: 16 * INFLATED_MAX + CODEC_STATE,
+    },
     target("object", object, 0),
     target("footer", footer, 0),
     target("snapshot", snapshot, 0),

@@ -7,11 +7,12 @@
 //! idempotent batch has one place), I7 (what was refused never appears).
 mod forgotten;
 mod hurt;
+pub(crate) mod rows;
 
 pub(crate) use forgotten::{Keeps, Raised};
 
 use bytes::Bytes;
-use mink_record::kafka::{BatchBuilder, BatchHeader, Codec, ProducerStamp, RecordRef, batches};
+use mink_record::kafka::{BatchBuilder, BatchFormat, BatchHeader, Codec, ProducerStamp, RecordRef, batches};
 use mink_router::ReadAnswer;
 use mink_rt::Instant;
 use mink_types::{BucketId, ObjectId, Offset, OffsetRange};
@@ -48,6 +49,12 @@ struct Batch {
     placed: Option<u64>,
 }
 
+impl Batch {
+    fn new(sender: Sender, bytes: Bytes, count: u32) -> Batch {
+        Batch { sender, bytes, count, may_exist: false, sent: None, acked: None, placed: None }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Log {
     /// Batches by base offset, as acks and reads have shown them.
@@ -70,6 +77,8 @@ struct Inner {
     keeps: BTreeMap<BucketId, Keeps>,
     /// Buckets whose tables are being dropped.
     gone: BTreeSet<BucketId>,
+    /// Of buckets whose tables have columns: those.
+    columns: BTreeMap<BucketId, rows::Columns>,
     /// Objects that were damaged by hand, and what lay in them.
     hurt: BTreeMap<ObjectId, Vec<(BucketId, OffsetRange)>>,
     violations: Vec<String>,
@@ -81,6 +90,8 @@ struct Inner {
 pub struct Counts {
     /// Batches that were made.
     pub batches: u64,
+    /// Those of them that are of rows, for tables with columns.
+    pub of_rows: u64,
     /// Batches that were acked.
     pub acked: u64,
     /// Acks that said that the batch had been stored before.
@@ -175,15 +186,7 @@ impl History {
             sender.idempotent.map(|(id, base_sequence)| ProducerStamp { id, epoch: 0, base_sequence });
         let count = u32::try_from(builder.record_count()).unwrap_or(1);
         let bytes = builder.build(codec, stamp).expect("a small batch");
-        inner.batches.push(Batch {
-            sender,
-            bytes: bytes.clone(),
-            count,
-            may_exist: false,
-            sent: None,
-            acked: None,
-            placed: None,
-        });
+        inner.batches.push(Batch::new(sender, bytes.clone(), count));
         (id, bytes)
     }
 
@@ -391,14 +394,25 @@ fn time_of(id: BatchId) -> i64 {
 impl Inner {
     /// A reader has seen a batch.
     fn seen(&mut self, bucket: BucketId, base: u64, header: &BatchHeader, bytes: &Bytes) -> Option<String> {
-        let number = u64::try_from(header.base_timestamp - TIME_ZERO).ok()? / RECORDS_MAX;
-        let id = usize::try_from(number).ok()?;
+        let id = if let Some(columns) = self.columns.get(&bucket) {
+            rows::number(columns, bytes)
+        } else {
+            let time = u64::try_from(header.base_timestamp - TIME_ZERO).ok();
+            time.and_then(|time| usize::try_from(time / RECORDS_MAX).ok())
+        };
+        let Some(id) = id else {
+            return Some(format!("I2: {bucket}: at {base} lies what nobody can have sent"));
+        };
         let Some(batch) = self.batches.get(id).filter(|batch| batch.sender.bucket == bucket) else {
             return Some(format!("I2: {bucket}: at {base} lies a batch that nobody sent there"));
         };
         // Base offset and leader epoch are the log's; everything else is as sent.
         let (sent, read) = (&batch.bytes, bytes);
-        if sent.get(8..12) != read.get(8..12) || sent.get(16..) != read.get(16..) {
+        let is_same = match header.format {
+            BatchFormat::Kafka => sent.get(8..12) == read.get(8..12) && sent.get(16..) == read.get(16..),
+            BatchFormat::Arrow => rows::is_same(sent, read),
+        };
+        if !is_same {
             return Some(format!("I1: {bucket}: batch {id} at {base} is not what was sent"));
         }
         self.place(id, base, "a read")

@@ -41,6 +41,8 @@ pub(crate) struct Plan {
     pub(crate) blows: Duration,
     /// Whether objects are damaged by hand.
     pub(crate) damage: bool,
+    /// Whether tables have columns: some of them, or all.
+    pub(crate) typed: bool,
     /// Percentage of requests with a fault, when the weather is bad.
     pub(crate) faults: u64,
 }
@@ -111,6 +113,7 @@ impl Plan {
             drift_ppm: dice.pick(&[0, 500, 10_000]).unwrap_or(0),
             blows: dice.pick(&[ms(4_000), ms(10_000), ms(25_000)]).unwrap_or(ms(10_000)),
             damage: dice.one_in(3),
+            typed: false,
             faults: dice.pick(&[0, 3, 15]).unwrap_or(3),
         }
     }

@@ -38,11 +38,13 @@ pub struct Options {
     /// Whether there is a consumer group, whose members come and go. Such a history damages nothing: a group goes back to what the
     /// rest of its log says when an object of it is lost (decision 0016).
     pub group: bool,
+    /// Whether most tables have columns, so that their logs are of batches of Arrow.
+    pub typed: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { duration: Duration::from_secs(40), group: false }
+        Options { duration: Duration::from_secs(40), group: false, typed: false }
     }
 }
 
@@ -121,6 +123,7 @@ async fn story(world: SimWorld, history: Arc<History>, options: Options) {
     let dice = Dice::new(service.clone());
     let mut plan = Plan::draw(&dice, options.duration);
     plan.damage &= !options.group;
+    plan.typed = options.typed;
     tracing::info!(?plan, "plan");
     let cluster = ClusterName::new("sim").expect("valid");
     let sqlite = SqliteLog::open(&service, Database::Memory, &cluster).await.expect("opens in memory");

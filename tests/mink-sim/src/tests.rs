@@ -45,8 +45,17 @@ fn i18_holds_over_many_seeds_with_a_group() {
     hold_over(60, WITH_GROUP);
 }
 
+/// I1 to I7 for tables with columns: what is stored and read are batches of Arrow.
+#[test]
+fn i1_to_i7_hold_over_many_seeds_with_rows_of_arrow() {
+    hold_over(40, WITH_ROWS);
+}
+
 /// With members of a group that come and go.
-const WITH_GROUP: Options = Options { duration: Duration::from_secs(40), group: true };
+const WITH_GROUP: Options = Options { duration: Duration::from_secs(40), group: true, typed: false };
+
+/// With tables that have columns.
+const WITH_ROWS: Options = Options { duration: Duration::from_secs(40), group: false, typed: true };
 
 fn hold_over(seeds: u64, options: Options) {
     let seeds = number("MINK_SEEDS").unwrap_or(seeds);
@@ -61,20 +70,27 @@ fn hold_over(seeds: u64, options: Options) {
 
 #[test]
 fn one_seed() {
-    one(Options::default());
+    let _report = one(Options::default());
 }
 
 #[test]
 fn one_seed_with_a_group() {
-    one(WITH_GROUP);
+    let _report = one(WITH_GROUP);
 }
 
-fn one(options: Options) {
+#[test]
+fn one_seed_with_rows() {
+    let report = one(WITH_ROWS);
+    assert!(report.counts.of_rows > 0, "no table has columns: {report}");
+}
+
+fn one(options: Options) -> Report {
     let seed = number("MINK_SEED").unwrap_or(1);
     let report = run(seed, options);
     println!("{report}");
     println!("trace {:016x}, {} steps, {:?} virtual", report.trace, report.steps, report.elapsed);
     assert!(report.violations.is_empty(), "{report}");
+    report
 }
 
 #[test]
@@ -83,5 +99,6 @@ fn the_same_seed_gives_the_same_history() {
         let (first, second) = (run(seed, Options::default()), run(seed, Options::default()));
         assert_eq!(first, second, "seed {seed}");
         assert_ne!(first.trace, run(seed + 100, Options::default()).trace);
+        assert_eq!(run(seed, WITH_ROWS), run(seed, WITH_ROWS), "seed {seed}, with rows");
     }
 }

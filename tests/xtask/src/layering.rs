@@ -86,7 +86,8 @@ const ALLOWED: &[(&str, &str, &[&str])] = &[
         ],
     ),
     ("mink-http", "frontends", &["mink-types", "mink-metadata", "mink-rt", "mink-router", "mink-api"]),
-    ("mink-client", "frontends", &["mink-types", "mink-record", "mink-kafka-wire", "mink-proto"]),
+    // The client makes partitions and reads schemas by the statements that it sends.
+    ("mink-client", "frontends", &["mink-types", "mink-record", "mink-kafka-wire", "mink-ddl", "mink-proto"]),
     (
         "mink-server",
         "frontends",
@@ -107,7 +108,7 @@ const ALLOWED: &[(&str, &str, &[&str])] = &[
             "mink-http",
         ],
     ),
-    ("mink-cli", "frontends", &["mink-types", "mink-server", "mink-client"]),
+    ("mink-cli", "frontends", &["mink-types", "mink-record", "mink-ddl", "mink-server", "mink-client"]),
     // It measures the pieces themselves, and a node without its frontends.
     (
         "mink-bench",
@@ -117,6 +118,7 @@ const ALLOWED: &[(&str, &str, &[&str])] = &[
             "mink-record",
             "mink-log",
             "mink-kafka-wire",
+            "mink-proto",
             "mink-rt",
             "mink-object",
             "mink-sql",
@@ -148,8 +150,8 @@ const ALLOWED: &[(&str, &str, &[&str])] = &[
     ("mink-testkit", "tests", &["mink-types", "mink-rt", "mink-object"]),
     // The model is pure, as what it drives. The walk of s3stream it compiles from its source, for its rules know of no I/O.
     ("mink-model", "tests", &["mink-types", "mink-metadata", "mink-coordinator"]),
-    // The bare connection of the end-to-end tests speaks in the messages and batches of core.
-    ("mink-e2e", "tests", &["mink-testkit", "mink-kafka-wire", "mink-record"]),
+    // The bare connection of the end-to-end tests speaks in the messages and batches of core; the Rust client is tried as its users have it.
+    ("mink-e2e", "tests", &["mink-testkit", "mink-kafka-wire", "mink-record", "mink-client"]),
     // What it fuzzes.
     (
         "mink-fuzz",
@@ -162,9 +164,11 @@ const ALLOWED: &[(&str, &str, &[&str])] = &[
             "mink-kafka-wire",
             "mink-group",
             "mink-ddl",
+            "mink-proto",
             "mink-rt",
             "mink-object",
             "s3stream",
+            "mink-flight",
             "mink-server",
         ],
     ),

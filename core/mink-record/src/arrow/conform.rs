@@ -16,7 +16,7 @@ use arrow_schema::{DataType as ArrowType, SchemaRef};
 use mink_types::schema::{DataType, Field};
 use std::sync::Arc;
 
-use super::check::check_values;
+use super::check::{check_keys, check_values};
 use super::constant::{default_bytes, default_column, row_bytes};
 use super::decode::assemble;
 use super::types::{arrow_field, arrow_type, entries_field};
@@ -92,7 +92,7 @@ impl Conformer {
         let valid = NullBuffer::union(mask, array.logical_nulls().as_ref());
         match &field.data_type {
             DataType::Array(element) => self.array(array, field, element, path),
-            DataType::Map { key, value } => self.map(array, field, (key, value), path),
+            DataType::Map { key, value } => self.map(array, field, (key, value), path, valid.as_ref()),
             DataType::Row(children) => self.row(array, field, children, path, valid.as_ref()),
             scalar => {
                 self.spend(shared_bytes(array))?;
@@ -131,6 +131,7 @@ impl Conformer {
         field: &Field,
         (key, value): (&Field, &Field),
         path: &str,
+        valid: Option<&NullBuffer>,
     ) -> Result<ArrayRef, RecordError> {
         let other = || unlike(path, array.data_type(), &field.data_type);
         let map = array.as_map_opt().ok_or_else(other)?;
@@ -144,6 +145,7 @@ impl Conformer {
         };
         check_not_null(&entries, path, None)?;
         let keys = self.field(keys, key, &format!("{path}.{}", key.name), None)?;
+        check_keys(&keys, &offsets, valid, path)?;
         let values = self.field(values, value, &format!("{path}.{}", value.name), None)?;
         let entries_field = entries_field(key, value);
         let ArrowType::Struct(fields) = entries_field.data_type().clone() else { return Err(other()) };

@@ -7,6 +7,7 @@
 use bytes::Bytes;
 use mink_types::schema::{FieldId, Schema, SchemaId};
 
+use super::inflate::inflated_bytes;
 use super::message::{ALIGNMENT, Message};
 use super::statistics::{ColumnStatistics, read_statistics};
 use super::types::{arrow_field, arrow_schema};
@@ -176,6 +177,15 @@ impl ArrowBatch {
     /// `InvalidRecord`.
     pub fn statistics(&self) -> Result<Vec<ColumnStatistics>, RecordError> {
         read_statistics(&self.statistics)
+    }
+
+    /// What its buffers inflate to in sum, by their own word: what [`ArrowBatch::decode`] holds at least. `stored` is the schema with the
+    /// batch's id.
+    ///
+    /// # Errors
+    /// `SchemaMismatch` for a schema with another id; `InvalidRecord`.
+    pub fn inflated_bytes(&self, stored: &Schema) -> Result<usize, RecordError> {
+        Ok(inflated_bytes(&self.message(stored)?, &self.body))
     }
 
     /// All columns, in the order of `stored`, the schema with the batch's id.

@@ -1,21 +1,24 @@
 //! Rows of a batch as another schema of the same table shows them: by field id, never by name or place.
 //!
 //! Lives on: anywhere (pure). Copies only columns whose type was widened.
-//! Invariants: a column that the writer did not know has its default, or null, in every row; a field that was dropped is left out; the
+//! Invariants: I20: what is made of nothing (defaults, nulls, wider values) is counted before it is made, so that rows of few bytes never become
+//! many. A column that the writer did not know has its default, or null, in every row; a field that was dropped is left out; the
 //! values of all others are the same, in a type that holds them all.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, ListArray, MapArray, RecordBatch, StructArray, new_null_array};
+use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType as ArrowType, FieldRef, SchemaRef};
 use mink_types::schema::{DataType, Field, FieldId, Schema};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::ARROW_INFLATED_BYTES_MAX;
 use super::conform::{retyped, strict_cast};
-use super::constant::default_column;
+use super::constant::{default_bytes, default_column, row_bytes};
 use super::decode::assemble;
 use super::types::{FIELD_ID_KEY, arrow_field, arrow_type, entries_field};
-use crate::RecordError;
+use crate::{RecordError, RecordErrorKind};
 
 /// The way from one schema of a table to another, for some columns or all.
 #[derive(Clone, Debug)]
@@ -109,7 +112,8 @@ impl Mapping {
     ///
     /// # Errors
     /// `SchemaMismatch` for rows that lack a column, or have it in another type; `InvalidRecord` for a value that the wanted type does
-    /// not hold (64 bits of nanoseconds end in 2262) or a null where `wanted` is an older schema that says NOT NULL.
+    /// not hold (64 bits of nanoseconds end in 2262) or a null where `wanted` is an older schema that says NOT NULL; `InflatedTooLarge`
+    /// where fields that the writer did not know, or wider ones, take more than one batch may: see [`Mapping::map_first`].
     pub fn map(&self, batch: &RecordBatch) -> Result<RecordBatch, RecordError> {
         let schema = batch.schema_ref();
         let by_id: BTreeMap<&str, &ArrayRef> = schema
@@ -118,10 +122,14 @@ impl Mapping {
             .zip(batch.columns())
             .filter_map(|(field, array)| field.metadata().get(FIELD_ID_KEY).map(|id| (id.as_str(), array)))
             .collect();
+        let mut room = Room { left: ARROW_INFLATED_BYTES_MAX };
         let mut arrays = Vec::with_capacity(self.columns.len());
         for Column { from, to } in &self.columns {
             arrays.push(match from {
-                None => default_column(to, batch.num_rows())?,
+                None => {
+                    room.spend(default_bytes(to, batch.num_rows()))?;
+                    default_column(to, batch.num_rows())?
+                }
                 Some(from) => {
                     let id = from.id.to_string();
                     let array = by_id
@@ -133,11 +141,58 @@ impl Mapping {
                             from.data_type
                         ))
                     })?;
-                    map_array(array, from, to, &to.name)?
+                    map_array(array, from, to, &to.name, &mut room)?
                 }
             });
         }
         assemble(&self.schema, arrays, batch.num_rows())
+    }
+
+    /// Maps as [`Mapping::map`] does, and only the first rows where all of them would take more than one batch may. What comes out has as
+    /// many rows as were mapped; the caller goes on behind them.
+    ///
+    /// # Errors
+    /// As [`Mapping::map`]; `InflatedTooLarge` only where a single row takes so much.
+    pub fn map_first(&self, batch: &RecordBatch) -> Result<RecordBatch, RecordError> {
+        let mut rows = batch.num_rows();
+        loop {
+            match self.map(&batch.slice(0, rows)) {
+                Err(error) if error.kind() == RecordErrorKind::InflatedTooLarge && rows > 1 => {
+                    rows = rows.div_ceil(2);
+                }
+                mapped => return mapped,
+            }
+        }
+    }
+}
+
+/// Offsets from 0 on, and which entries they refer to.
+fn referred(offsets: &OffsetBuffer<i32>) -> (OffsetBuffer<i32>, usize, usize) {
+    let first = offsets.first().copied().unwrap_or_default();
+    let last = offsets.last().copied().unwrap_or_default();
+    let moved: Vec<i32> = offsets.iter().map(|offset| offset - first).collect();
+    let from = usize::try_from(first).unwrap_or_default();
+    let count = usize::try_from(last.saturating_sub(first)).unwrap_or_default();
+    (OffsetBuffer::new(ScalarBuffer::from(moved)), from, count)
+}
+
+/// What may still be made of nothing.
+struct Room {
+    left: usize,
+}
+
+impl Room {
+    fn spend(&mut self, bytes: usize) -> Result<(), RecordError> {
+        self.left = self.left.checked_sub(bytes).ok_or_else(|| {
+            RecordError::new(
+                RecordErrorKind::InflatedTooLarge,
+                format!(
+                    "with the columns of the newer schema the rows have more than {ARROW_INFLATED_BYTES_MAX} bytes; read fewer rows, \
+                     or fewer columns, at once"
+                ),
+            )
+        })?;
+        Ok(())
     }
 }
 
@@ -201,7 +256,13 @@ fn same_layout(from: &Field, to: &Field) -> bool {
     in_order() && pairs.iter().all(|(from, to)| from.is_some_and(|from| same_layout(from, to)))
 }
 
-fn map_array(array: &ArrayRef, from: &Field, to: &Field, path: &str) -> Result<ArrayRef, RecordError> {
+fn map_array(
+    array: &ArrayRef,
+    from: &Field,
+    to: &Field,
+    path: &str,
+    room: &mut Room,
+) -> Result<ArrayRef, RecordError> {
     if from.data_type == to.data_type {
         return Ok(ArrayRef::clone(array));
     }
@@ -214,12 +275,15 @@ fn map_array(array: &ArrayRef, from: &Field, to: &Field, path: &str) -> Result<A
             let Some(&[(Some(below), element)]) = pairs(&from.data_type, &to.data_type).as_deref() else {
                 return Err(unlike());
             };
-            let values = map_array(&values, below, element, path)?;
+            let (offsets, from, count) = referred(&offsets);
+            let values = map_array(&values.slice(from, count), below, element, path, room)?;
             let list = ListArray::try_new(arrow_field(element), offsets, values, nulls);
             Ok(Arc::new(list.map_err(|_| misfit())?))
         }
         DataType::Map { .. } => {
             let (_, offsets, entries, nulls, _) = array.as_map_opt().ok_or_else(unlike)?.clone().into_parts();
+            let (offsets, first, count) = referred(&offsets);
+            let entries = entries.slice(first, count);
             let Some(&[(Some(key), to_key), (Some(value), to_value)]) =
                 pairs(&from.data_type, &to.data_type).as_deref()
             else {
@@ -228,8 +292,10 @@ fn map_array(array: &ArrayRef, from: &Field, to: &Field, path: &str) -> Result<A
             let (Some(keys), Some(values)) = (entries.columns().first(), entries.columns().get(1)) else {
                 return Err(unlike());
             };
-            let columns =
-                vec![map_array(keys, key, to_key, path)?, map_array(values, value, to_value, path)?];
+            let columns = vec![
+                map_array(keys, key, to_key, path, room)?,
+                map_array(values, value, to_value, path, room)?,
+            ];
             let field = entries_field(to_key, to_value);
             let ArrowType::Struct(fields) = field.data_type().clone() else { return Err(unlike()) };
             let entries = StructArray::try_new(fields, columns, None).map_err(|_| misfit())?;
@@ -245,11 +311,12 @@ fn map_array(array: &ArrayRef, from: &Field, to: &Field, path: &str) -> Result<A
             for field in fields {
                 let place = stored.iter().position(|stored| stored.id == field.id);
                 let found = place.and_then(|place| Some((row.columns().get(place)?, stored.get(place)?)));
-                columns.push(match found {
-                    Some((column, stored)) => {
-                        map_array(column, stored, field, &format!("{path}.{}", field.name))?
-                    }
-                    None => new_null_array(&arrow_type(&field.data_type), row.len()),
+                columns.push(if let Some((column, stored)) = found {
+                    map_array(column, stored, field, &format!("{path}.{}", field.name), room)?
+                } else {
+                    let data_type = arrow_type(&field.data_type);
+                    room.spend(row_bytes(&data_type).saturating_mul(row.len()))?;
+                    new_null_array(&data_type, row.len())
                 });
             }
             let fields = fields.iter().map(arrow_field).collect();
@@ -261,7 +328,10 @@ fn map_array(array: &ArrayRef, from: &Field, to: &Field, path: &str) -> Result<A
             let mapped = match (array.data_type(), &wanted) {
                 (same, wanted) if same == wanted => Some(ArrayRef::clone(array)),
                 (ArrowType::Decimal128(..), ArrowType::Decimal128(..)) => retyped(array, &wanted),
-                _ => strict_cast(array, &wanted),
+                _ => {
+                    room.spend(row_bytes(&wanted).saturating_mul(array.len()))?;
+                    strict_cast(array, &wanted)
+                }
             };
             mapped.ok_or_else(|| {
                 RecordError::invalid(format!("column {path:?}: a stored value is not within {scalar}"))

@@ -3,6 +3,7 @@
 mod bounds;
 mod parts;
 mod random;
+mod records;
 mod refused;
 mod round_trip;
 mod values;

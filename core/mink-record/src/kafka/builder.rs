@@ -162,6 +162,15 @@ impl BatchBuilder {
     /// # Errors
     /// `InvalidRecord` without a record or if the codec fails; `TooLarge` if the batch outgrows the format.
     pub fn build(self, codec: Codec, producer: Option<ProducerStamp>) -> Result<Bytes, RecordError> {
+        self.into_bytes(codec, producer).map(Bytes::from)
+    }
+
+    /// As [`BatchBuilder::build`], for whoever goes on writing into the batch.
+    pub(crate) fn into_bytes(
+        self,
+        codec: Codec,
+        producer: Option<ProducerStamp>,
+    ) -> Result<Vec<u8>, RecordError> {
         if self.count == 0 {
             return Err(RecordError::invalid("a batch needs at least one record"));
         }
@@ -183,7 +192,7 @@ impl BatchBuilder {
         let stamp = producer;
         let header = Unsigned { magic: MAGIC, length, codec, count, base_timestamp, max_timestamp, stamp };
         header.write(&mut batch);
-        Ok(Bytes::from(batch))
+        Ok(batch)
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Lives on: the command's task.
 use super::report::{Run, rounded};
-use super::{CommonArgs, Measured};
-use crate::address::{table_path, topic};
+use super::{CommonArgs, KafkaArg, Measured, kafka_listener};
+use crate::address::{Kafka, table_path, topic};
 use crate::failure::Failure;
 use clap::Args;
 use mink_client::load::{ConsumeLoad, consume};
@@ -40,6 +40,8 @@ pub(super) struct ConsumeArgs {
     #[arg(long, conflicts_with = "connections")]
     follow: bool,
     #[command(flatten)]
+    kafka: KafkaArg,
+    #[command(flatten)]
     common: CommonArgs,
 }
 
@@ -62,21 +64,23 @@ pub(super) async fn run(args: &ConsumeArgs) -> Result<(), Failure> {
         read_bytes,
         follow: args.follow,
     };
-    let client = args.common.kafka.connect().await?;
+    let Kafka { client, address } = args.kafka.reach(&args.common.admin).await?;
     let (client, sent) = (&client, &load);
-    let ended =
-        args.common.measured(args.records, |progress| async move { consume(client, sent, &progress).await });
+    let listener = kafka_listener(&address);
+    let ended = args
+        .common
+        .measured(&listener, args.records, |progress| async move { consume(client, sent, &progress).await });
     let measured = ended.await?;
     let Measured { result, cost, .. } = &measured;
     // After an error too: what was read until then is told.
-    args.common.tell(&Run { verb: "consume", settings: settings(args), result, cost })?;
+    args.common.tell(&Run { verb: "consume", settings: settings(args, &address), result, cost })?;
     measured.end()
 }
 
-fn settings(args: &ConsumeArgs) -> Value {
+fn settings(args: &ConsumeArgs, kafka: &str) -> Value {
     json!({
         "table": args.table.to_string(),
-        "kafka": args.common.kafka.kafka,
+        "kafka": kafka,
         "records": args.records,
         "duration_seconds": args.common.duration.map(|duration| rounded(duration.as_secs_f64())),
         "warmup_seconds": rounded(args.common.warmup.as_secs_f64()),

@@ -24,7 +24,8 @@ const SETTLED_EVERY: Duration = Duration::from_millis(500);
 
 /// Where counters are.
 pub(super) struct Probe {
-    api: Option<Api>,
+    /// Or why nobody can be asked.
+    api: Result<Api, String>,
     pid: Option<u32>,
 }
 
@@ -49,7 +50,8 @@ pub(super) struct Cost {
 }
 
 impl Probe {
-    pub(super) fn new(node: &AdminAddress, pid: Option<u32>) -> Result<Probe, Failure> {
+    /// The node's HTTP listener; a load that cannot be counted runs all the same.
+    pub(super) async fn find(node: &AdminAddress, pid: Option<u32>) -> Result<Probe, Failure> {
         if let Some(pid) = pid
             && CpuTime::of(pid).is_none()
         {
@@ -57,7 +59,15 @@ impl Probe {
                 "--node-pid {pid}: no such process on this machine; name the broker's"
             )));
         }
-        let api = if node.addr == NOBODY { None } else { Some(Api::new(node)?) };
+        let api = if node.addr == NOBODY {
+            Err(format!("--addr {NOBODY}"))
+        } else {
+            match node.http().await {
+                Ok(api) => Ok(api),
+                Err(Failure::Usage(words)) => return Err(Failure::Usage(words)),
+                Err(failure) => Err(cause(&failure)),
+            }
+        };
         Ok(Probe { api, pid })
     }
 
@@ -66,9 +76,10 @@ impl Probe {
         if limit.is_zero() {
             return Ok(());
         }
-        let Some(api) = &self.api else {
-            return Err(Failure::usage("--settle asks a node, and --addr none names none"));
-        };
+        let api = self
+            .api
+            .as_ref()
+            .map_err(|why| Failure::usage(format!("--settle asks a node, and none can be asked: {why}")))?;
         let until = Instant::now() + limit;
         loop {
             let untrimmed = api.get("/status").await?.get("wal_untrimmed_bytes").and_then(Value::as_u64);
@@ -100,16 +111,15 @@ impl Probe {
     }
 
     async fn life(&self) -> Option<u64> {
-        let status = tokio::time::timeout(LOOK_MAX, self.api.as_ref()?.get("/status")).await;
+        let status = tokio::time::timeout(LOOK_MAX, self.api.as_ref().ok()?.get("/status")).await;
         status.ok()?.ok()?.get("incarnation")?.as_u64()
     }
 
     async fn page(&self) -> Result<String, String> {
-        let Some(api) = &self.api else { return Err("--addr none".to_owned()) };
+        let api = self.api.as_ref().map_err(String::clone)?;
         let page = tokio::time::timeout(LOOK_MAX, api.page("/metrics")).await;
         let page = page.map_err(|_| format!("/metrics does not answer within {LOOK_MAX:?}"))?;
-        // What went wrong, without what to do about it: it did answer, or nothing was asked for.
-        let page = page.map_err(|why| why.words().split(';').next().unwrap_or_default().to_owned())?;
+        let page = page.map_err(|why| cause(&why))?;
         if page.status.is_success() {
             Ok(page.text)
         } else {
@@ -146,6 +156,11 @@ impl Look {
         let client = self.client.zip(before.client).map(|(after, before)| after.since(&before));
         Cost { store, node, client, bytes: self.bytes.saturating_sub(before.bytes) }
     }
+}
+
+/// What went wrong, without what to do about it: it did answer, or nothing was asked for.
+fn cause(failure: &Failure) -> String {
+    failure.words().split(';').next().unwrap_or_default().to_owned()
 }
 
 fn restarted<T>() -> Result<T, String> {
@@ -237,12 +252,22 @@ mod tests {
         assert!(other(Some(1)).since(before()).store.is_ok() && other(None).since(before()).node.is_ok());
     }
 
-    #[test]
-    fn a_process_that_is_not_there_is_wrong_usage() {
-        let node = AdminAddress { addr: NOBODY.into() };
-        assert!(
-            matches!(Probe::new(&node, Some(u32::MAX)), Err(Failure::Usage(words)) if words.contains("broker's"))
-        );
-        assert!(Probe::new(&node, Some(std::process::id())).is_ok_and(|probe| probe.api.is_none()));
+    fn node(addr: &str) -> AdminAddress {
+        AdminAddress { addr: addr.into() }
+    }
+
+    #[tokio::test]
+    async fn a_process_that_is_not_there_is_wrong_usage() {
+        let found = Probe::find(&node(NOBODY), Some(u32::MAX)).await;
+        assert!(matches!(found, Err(Failure::Usage(words)) if words.contains("broker's")));
+        let found = Probe::find(&node(NOBODY), Some(std::process::id())).await;
+        assert_eq!(found.expect("it runs").api.err().as_deref(), Some("--addr none"));
+    }
+
+    #[tokio::test]
+    async fn a_node_that_does_not_answer_is_told_and_one_that_cannot_be_is_wrong_usage() {
+        let found = Probe::find(&node("127.0.0.1:1"), None).await.expect("a load runs without it");
+        assert!(found.api.is_err_and(|why| why.contains("127.0.0.1:1") && !why.contains("mink serve")));
+        assert!(matches!(Probe::find(&node("nowhere"), None).await, Err(Failure::Usage(_))));
     }
 }

@@ -4,18 +4,21 @@
 use serde_json::Value;
 
 /// Names of the columns, and where their values stand in a run's JSON.
-const COLUMNS: [(&str, &str); 50] = [
+const COLUMNS: [(&str, &str); 53] = [
     ("bench", "/bench"),
     ("version", "/version"),
     ("ended_at", "/ended_at"),
     ("table", "/settings/table"),
     ("partitions", "/settings/partitions"),
+    ("buckets", "/settings/buckets"),
     ("connections", "/connections"),
     ("loop", "/settings/loop"),
     ("rate_per_second", "/settings/rate_per_second"),
     ("seed", "/settings/seed"),
     ("batch_bytes", "/settings/batch_bytes"),
     ("value_bytes_mean", "/settings/value_bytes_mean"),
+    ("row_bytes", "/settings/row_bytes"),
+    ("rows_per_batch", "/settings/rows_per_batch"),
     ("in_flight", "/settings/in_flight"),
     ("linger_ms", "/settings/linger_ms"),
     ("compression", "/settings/compression"),

@@ -3,14 +3,14 @@
 //! Lives on: the command's task.
 use super::contents::{self, Sizes};
 use super::report::{Run, rounded};
-use super::{CommonArgs, Measured};
-use crate::address::{table_path, topic};
+use super::{CommonArgs, KafkaArg, Measured, kafka_listener};
+use crate::address::{Kafka, table_path, topic};
 use crate::failure::Failure;
 use crate::numbers;
 use crate::write::codec;
 use clap::{Args, ValueEnum};
 use mink_client::load::{Arrivals, Pace, ProduceLoad, Values, produce};
-use mink_client::{Client, Codec, IN_FLIGHT_MAX, ProducerConfig};
+use mink_client::{Codec, IN_FLIGHT_MAX, ProducerConfig};
 use mink_server::Bytes;
 use mink_types::TablePath;
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ const RECORDS: u64 = 1_000_000;
 /// Of a random key, unless it is said.
 const KEY_BYTES: u64 = 16;
 /// Seeds that are drawn are below it.
-const SEED_END: u32 = 1_000_000;
+pub(super) const SEED_END: u32 = 1_000_000;
 /// Longest record or batch.
 const BYTES_MAX: u64 = 64 << 20;
 
@@ -95,15 +95,33 @@ pub(super) struct ProduceArgs {
     #[arg(long)]
     no_idempotence: bool,
     #[command(flatten)]
+    kafka: KafkaArg,
+    #[command(flatten)]
     common: CommonArgs,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Spread {
+pub(super) enum Spread {
     /// As from many clients that know nothing of each other
     Poisson,
     /// At equal distances
     Even,
+}
+
+impl Spread {
+    pub(super) fn arrivals(self) -> Arrivals {
+        match self {
+            Spread::Poisson => Arrivals::Poisson,
+            Spread::Even => Arrivals::Even,
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Spread::Poisson => "poisson",
+            Spread::Even => "even",
+        }
+    }
 }
 
 fn in_flight(text: &str) -> Result<usize, String> {
@@ -120,15 +138,18 @@ struct Topic {
 pub(super) async fn run(args: &ProduceArgs) -> Result<(), Failure> {
     let load = load(args)?;
     args.common.check_outputs()?;
-    let client = args.common.kafka.connect().await?;
-    let found = make_topic(&client, &load.topic, args).await?;
+    let kafka = args.kafka.reach(&args.common.admin).await?;
+    let found = make_topic(&kafka, &load.topic, args).await?;
     let expected = args.records.or(args.common.duration.is_none().then_some(RECORDS));
-    let (client, sent) = (&client, &load);
-    let ended =
-        args.common.measured(expected, |progress| async move { produce(client, sent, &progress).await });
+    let (client, sent) = (&kafka.client, &load);
+    let listener = kafka_listener(&kafka.address);
+    let ended = args
+        .common
+        .measured(&listener, expected, |progress| async move { produce(client, sent, &progress).await });
     let measured = ended.await?;
     let Measured { result, cost, .. } = &measured;
-    args.common.tell(&Run { verb: "produce", settings: settings(args, &load, &found), result, cost })?;
+    let settings = settings(args, &kafka.address, &load, &found);
+    args.common.tell(&Run { verb: "produce", settings, result, cost })?;
     if result.unsent > 0 {
         eprintln!(
             "mink: the rate was not kept: about {} were due and never offered; try a lower --rate, more --connections or larger batches",
@@ -156,10 +177,7 @@ fn load(args: &ProduceArgs) -> Result<ProduceLoad, Failure> {
     if args.key_bytes.is_some() && args.keys != contents::RANDOM {
         return Err(Failure::usage(format!("--key-bytes goes with --keys {}", contents::RANDOM)));
     }
-    let arrivals = match args.spread() {
-        Spread::Poisson => Arrivals::Poisson,
-        Spread::Even => Arrivals::Even,
-    };
+    let arrivals = args.spread().arrivals();
     let batch_bytes = size("batch-bytes", args.batch_bytes)?;
     if batch_bytes == 0 {
         return Err(Failure::usage("--batch-bytes takes a size above 0"));
@@ -198,8 +216,8 @@ impl ProduceArgs {
 }
 
 /// Makes the topic unless it is there.
-async fn make_topic(client: &Client, name: &str, args: &ProduceArgs) -> Result<Topic, Failure> {
-    let failed = Failure::kafka(&args.common.kafka.kafka);
+async fn make_topic(kafka: &Kafka, name: &str, args: &ProduceArgs) -> Result<Topic, Failure> {
+    let (client, failed) = (&kafka.client, Failure::kafka(&kafka.address));
     if let Some(found) = client.find_topic(name).await.map_err(&failed)? {
         return Ok(Topic { partitions: found.partitions.len(), was_there: true });
     }
@@ -219,14 +237,14 @@ fn is_of_another_database(table: &TablePath) -> bool {
     topic(table) == table.to_string()
 }
 
-fn settings(args: &ProduceArgs, load: &ProduceLoad, found: &Topic) -> Value {
+fn settings(args: &ProduceArgs, kafka: &str, load: &ProduceLoad, found: &Topic) -> Value {
     let (min, max) = match load.values {
         Values::Random { min, max } => (Some(min), Some(max)),
         Values::Given(_) => (None, Some(load.values.bytes_max())),
     };
     json!({
         "table": args.table.to_string(),
-        "kafka": args.common.kafka.kafka,
+        "kafka": kafka,
         "partitions": found.partitions,
         "table_was_there": found.was_there,
         "records": args.records,
@@ -238,7 +256,7 @@ fn settings(args: &ProduceArgs, load: &ProduceLoad, found: &Topic) -> Value {
         "key_bytes": (args.keys == contents::RANDOM).then_some(args.key_bytes().0),
         "loop": if args.rate.is_some() { "open" } else { "closed" },
         "rate_per_second": args.rate.map(rounded),
-        "arrivals": args.rate.map(|_| match args.spread() { Spread::Poisson => "poisson", Spread::Even => "even" }),
+        "arrivals": args.rate.map(|_| args.spread().name()),
         "seed": args.rate.filter(|_| args.spread() == Spread::Poisson).map(|_| load.seed),
         "connections": args.connections,
         "in_flight": args.in_flight,

@@ -94,7 +94,8 @@ impl Run<'_> {
         row("bytes", numbers::bytes(result.bytes));
         if let Some(mean) = result.bytes.checked_div(result.batches) {
             let mean = numbers::bytes(mean);
-            row("batches", format!("{} of {mean} of keys and values", numbers::count(result.batches)));
+            let of = if self.is_of_rows() { "rows" } else { "keys and values" };
+            row("batches", format!("{} of {mean} of {of}", numbers::count(result.batches)));
         }
         row("time", numbers::time(result.elapsed));
         if !result.drain.is_zero() {
@@ -118,21 +119,25 @@ impl Run<'_> {
     fn setting_rows(&self) -> Vec<(String, String)> {
         let mut rows = Vec::new();
         let count = |name| self.setting(name).as_u64();
-        if let Some(partitions) = count("partitions") {
-            let is_old = self.setting("table_was_there").as_bool() == Some(true);
-            let why = if is_old { " (the table was there)" } else { "" };
-            rows.push(("partitions".into(), format!("{}{why}", numbers::count(partitions))));
+        for name in ["partitions", "buckets"] {
+            if let Some(parts) = count(name) {
+                let is_old = self.setting("table_was_there").as_bool() == Some(true);
+                let why = if is_old { " (the table was there)" } else { "" };
+                rows.push((name.into(), format!("{}{why}", numbers::count(parts))));
+            }
         }
         let used = self.result.connections as u64;
         if let Some(asked) = count("connections").filter(|asked| *asked > used) {
             let (used, asked) = (numbers::count(used), numbers::count(asked));
             rows.push((
                 "connections".into(),
-                format!("{used} of {asked}: one for each partition is the most"),
+                format!("{used} of {asked}: one for each {} is the most", self.part()),
             ));
         }
         if let Some(seed) = count("seed") {
-            rows.push(("arrivals".into(), format!("poisson, --seed {seed}")));
+            let is_poisson = self.setting("arrivals") == "poisson";
+            let (name, how) = if is_poisson { ("arrivals", "poisson, ") } else { ("rows", "") };
+            rows.push((name.into(), format!("{how}--seed {seed}")));
         }
         rows
     }
@@ -156,9 +161,19 @@ impl Run<'_> {
         }
     }
 
+    /// Whether it is of Arrow batches.
+    fn is_of_rows(&self) -> bool {
+        matches!(self.verb, "put" | "scan")
+    }
+
+    /// What a table has several of.
+    fn part(&self) -> &'static str {
+        if self.is_of_rows() { "bucket" } else { "partition" }
+    }
+
     pub(super) fn latency_from(&self) -> &'static str {
         match (self.verb, self.settings.get("loop").and_then(Value::as_str)) {
-            ("consume", _) => "asked",
+            ("consume" | "scan", _) => "asked",
             (_, Some("open")) => "due",
             _ => "offered",
         }
@@ -346,7 +361,7 @@ mod tests {
 
     #[test]
     fn a_table_tells_what_had_no_ack_what_came_late_and_what_was_not_counted() {
-        let settings = json!({ "partitions": 8, "table_was_there": true, "connections": 100, "seed": 7 });
+        let settings = json!({ "partitions": 8, "table_was_there": true, "connections": 100, "arrivals": "poisson", "seed": 7 });
         let rows = rows(settings, &cost(1 << 30));
         for line in [
             "partitions: 8 (the table was there)",

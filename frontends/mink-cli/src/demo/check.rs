@@ -141,6 +141,9 @@ mod tests {
             timestamp: 5,
             carrier: "UA".into(),
             origin: "EWR".into(),
+            dest: "IAH".into(),
+            distance: 1400,
+            arr_delay: None,
         };
         let same = ReadRecord {
             offset: 7,

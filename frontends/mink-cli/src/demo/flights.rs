@@ -20,6 +20,11 @@ pub(crate) struct Flight {
     pub(crate) timestamp: i64,
     pub(crate) carrier: String,
     pub(crate) origin: String,
+    pub(crate) dest: String,
+    /// In miles.
+    pub(crate) distance: i32,
+    /// In minutes, less than 0 if it was early; some did not arrive.
+    pub(crate) arr_delay: Option<i32>,
 }
 
 impl Flight {
@@ -98,6 +103,12 @@ fn flight(columns: &[&str], line: &str, hour: &mut Hour) -> Option<Flight> {
         timestamp: hour.ms(field("time_hour")?)?,
         carrier: field("carrier")?.into(),
         origin: field("origin")?.into(),
+        dest: field("dest")?.into(),
+        distance: field("distance")?.parse().ok()?,
+        arr_delay: match field("arr_delay")? {
+            "" => None,
+            minutes => Some(minutes.parse().ok()?),
+        },
     })
 }
 

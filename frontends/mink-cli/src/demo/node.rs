@@ -23,6 +23,7 @@ const LINES_MAX: usize = 20;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Ready {
     pub(crate) kafka: String,
+    pub(crate) flight: String,
     pub(crate) http: String,
 }
 
@@ -55,7 +56,7 @@ impl DemoNode {
             .arg("--data-dir")
             .arg(directory.join("data"))
             .args(["--kafka-listen", address(|ready| &ready.kafka)])
-            .args(["--flight-listen", "127.0.0.1:0"])
+            .args(["--flight-listen", address(|ready| &ready.flight)])
             .args(["--http-listen", address(|ready| &ready.http)])
             .args(["--log-level", "warn"])
             .env_remove("RUST_LOG")
@@ -142,7 +143,7 @@ fn parse(line: &str) -> Option<Ready> {
     let value = |name: &str| {
         words.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('=')).map(str::to_owned)
     };
-    Some(Ready { kafka: value("kafka")?, http: value("http")? })
+    Some(Ready { kafka: value("kafka")?, flight: value("flight")?, http: value("http")? })
 }
 
 #[cfg(test)]
@@ -151,8 +152,13 @@ mod tests {
 
     #[test]
     fn the_ready_line_tells_the_addresses() {
-        let line = "mink ready kafka=127.0.0.1:1234 flight=none http=127.0.0.1:80 runtime=epoll shards=2";
-        let expected = Ready { kafka: "127.0.0.1:1234".into(), http: "127.0.0.1:80".into() };
+        let line =
+            "mink ready kafka=127.0.0.1:1234 flight=127.0.0.1:90 http=127.0.0.1:80 runtime=epoll shards=2";
+        let expected = Ready {
+            kafka: "127.0.0.1:1234".into(),
+            flight: "127.0.0.1:90".into(),
+            http: "127.0.0.1:80".into(),
+        };
         assert_eq!(parse(line), Some(expected));
         assert_eq!(parse("mink ready kafka=none"), None);
         assert_eq!(parse("2026-01-01 INFO mink ready"), None);

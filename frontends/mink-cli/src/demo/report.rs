@@ -42,8 +42,14 @@ pub(super) fn how_to_reach(ready: &Ready, topic: &str) -> Vec<String> {
         String::new(),
         "The node is running. In another terminal:".into(),
         format!("  kcat -C -b {} -t {topic} -o beginning -c 5", ready.kafka),
-        format!("  mink read kafka.{topic} --kafka {} -n 5", ready.kafka),
-        format!("  mink table describe kafka.{topic} --addr http://{}", ready.http),
+        format!("  mink read kafka.{topic} --addr {} -n 5", ready.flight),
+        format!(
+            "  mink read {} --addr {} --columns carrier,arr_delay -n 5",
+            super::typed::TABLE,
+            ready.flight
+        ),
+        format!("  mink sql --addr {}", ready.flight),
+        format!("  mink table describe kafka.{topic} --addr {}", ready.flight),
         "Ctrl-C ends it and removes its data.".into(),
     ]
 }

@@ -2,7 +2,7 @@
 //!
 //! Lives on: the command's task.
 use super::Finding;
-use crate::address::{AdminAddress, KafkaAddress};
+use crate::address::{Kafka, NodeAddress, Origin, Place};
 use crate::api::{Api, Page};
 use crate::failure::Failure;
 use crate::numbers;
@@ -10,40 +10,75 @@ use mink_client::{Client, ClientError, Producer, ProducerConfig, Reader, Record}
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
-/// How long the Kafka listener may take.
+/// How long a record may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Clocks that differ by more confuse people who read by time.
 const SKEW_MAX_S: i64 = 5;
 /// Bytes without a stream object beyond which a restart takes noticeably longer.
 const UNTRIMMED_BYTES_MAX: u64 = 512 << 20;
 
-const START: &str =
-    "start a node with `mink serve`, or say where it is with --addr HOST:PORT and --kafka HOST:PORT";
+const START: &str = "start a node with `mink serve`, or say where it is with --addr";
 
-pub(super) async fn check(
-    admin: &AdminAddress,
-    kafka: &KafkaAddress,
-    write: bool,
-) -> Result<Vec<Finding>, Failure> {
-    let api = Api::new(admin)?;
-    let mut findings = Vec::new();
-    if let Ok(page) = api.page("/readyz").await {
-        findings.push(Finding::good("http listener", format!("answers at {}", admin.addr)));
-        findings.extend(skew(page.date.as_deref(), jiff::Timestamp::now()));
-        findings.push(ready(&page));
-        match api.get("/status").await {
-            Ok(status) => findings.extend(status_findings(&status)),
-            // A node on its way up has said so above.
-            Err(_) if !page.status.is_success() => {}
-            Err(error) => {
-                findings.push(Finding::bad("status", error.words(), "is this a Mink node of this version?"));
-            }
-        }
-    } else {
-        findings.push(Finding::bad("http listener", format!("nothing answers at {}", admin.addr), START));
+pub(super) async fn check(node: &NodeAddress, write: bool) -> Result<Vec<Finding>, Failure> {
+    let place = node.admin.place()?;
+    let told = node.admin.describe().await;
+    let mut findings = vec![match &told {
+        Ok(told) => Finding::good(
+            "node",
+            format!("node {} of cluster {}, version {}", told.node_id, told.cluster, told.version),
+        ),
+        Err(failure) => failed("node", failure),
+    }];
+    let api = match (&place, &told) {
+        // A node on its way up says here how far it is, and nothing else yet.
+        (Place::Http(authority), _) => Some(Api::at(authority.clone(), Origin::Addr)?),
+        (Place::Flight(_), Ok(told)) if !told.http.is_empty() => Some(node.http().await?),
+        (Place::Flight(_), _) => None,
+    };
+    match (&api, &told) {
+        (Some(api), _) => findings.extend(http_findings(api).await),
+        (None, Ok(_)) => findings.push(Finding::good("http listener", "off")),
+        (None, Err(_)) => {}
     }
-    findings.extend(kafka_findings(&kafka.kafka, write).await);
+    match &told {
+        Ok(told) if told.flight.is_empty() => findings.push(Finding::good("flight listener", "off")),
+        Ok(told) => findings.push(match node.flight().await {
+            Ok(_) => Finding::good("flight listener", format!("answers at {}", told.flight)),
+            Err(failure) => failed("flight listener", &failure),
+        }),
+        Err(_) => {}
+    }
+    match (&node.kafka, &told) {
+        (None, Ok(told)) if told.kafka.is_empty() => findings.push(Finding::good("kafka listener", "off")),
+        (None, Err(_)) => {}
+        _ => findings.extend(kafka_findings(node, write).await),
+    }
     Ok(findings)
+}
+
+/// What could not be had: the cause, and what to do behind it.
+fn failed(check: &'static str, failure: &Failure) -> Finding {
+    let (found, remedy) = failure.words().split_once("; ").unwrap_or((failure.words(), START));
+    Finding::bad(check, found, remedy)
+}
+
+async fn http_findings(api: &Api) -> Vec<Finding> {
+    let page = match api.page("/readyz").await {
+        Ok(page) => page,
+        Err(failure) => return vec![failed("http listener", &failure)],
+    };
+    let mut findings = vec![Finding::good("http listener", format!("answers at {}", api.authority()))];
+    findings.extend(skew(page.date.as_deref(), jiff::Timestamp::now()));
+    findings.push(ready(&page));
+    match api.get("/status").await {
+        Ok(status) => findings.extend(status_findings(&status)),
+        // A node on its way up has said so above.
+        Err(_) if !page.status.is_success() => {}
+        Err(error) => {
+            findings.push(Finding::bad("status", error.words(), "is this a Mink node of this version?"));
+        }
+    }
+    findings
 }
 
 fn ready(page: &Page) -> Finding {
@@ -107,10 +142,10 @@ fn status_findings(status: &Value) -> Vec<Finding> {
     findings
 }
 
-async fn kafka_findings(address: &str, write: bool) -> Vec<Finding> {
-    let client = match Client::with_patience(address, PATIENCE).await {
-        Ok(client) => client,
-        Err(error) => return vec![Finding::bad("kafka listener", format!("{address}: {error}"), START)],
+async fn kafka_findings(node: &NodeAddress, write: bool) -> Vec<Finding> {
+    let Kafka { client, address } = match node.kafka().await {
+        Ok(kafka) => kafka,
+        Err(failure) => return vec![failed("kafka listener", &failure)],
     };
     let mut findings = vec![Finding::good("kafka listener", format!("answers at {address}"))];
     if !write {
@@ -174,6 +209,13 @@ mod tests {
         let findings = status_findings(&well);
         assert!(findings.iter().all(|finding| finding.severity == Severity::Good));
         assert!(findings.iter().any(|finding| finding.found == "uring, 8 shards"), "{findings:?}");
+    }
+
+    #[test]
+    fn what_could_not_be_had_is_told_apart_from_what_to_do() {
+        let finding = failed("node", &Failure::failed("nobody answers; start it; or not"));
+        assert_eq!((finding.found.as_str(), finding.remedy.as_str()), ("nobody answers", "start it; or not"));
+        assert_eq!(failed("node", &Failure::failed("nobody answers")).remedy, START);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Lives on: the command's task.
 //! Invariants: offsets of a partition stay within what its log holds; all of a reset is committed in one request, or nothing is.
 use super::{Found, find, occupied, unknown};
-use crate::address::KafkaAddress;
+use crate::address::{Kafka, NodeAddress};
 use crate::failure::Failure;
 use crate::output::{OutputArgs, printer};
 use crate::read::{From, from};
@@ -36,24 +36,24 @@ pub(crate) struct ResetArgs {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
-    node: KafkaAddress,
+    node: NodeAddress,
     #[command(flatten)]
     output: OutputArgs,
 }
 
 pub(super) async fn run(args: ResetArgs) -> Result<(), Failure> {
-    let client = args.node.connect().await?;
-    let failed = Failure::kafka(&args.node.kafka);
+    let kafka = args.node.kafka().await?;
+    let (client, failed) = (&kafka.client, Failure::kafka(&kafka.address));
     // Told before the work; a member that comes meanwhile makes the server refuse it.
-    let found = find(&client, &args.group).await.map_err(&failed)?;
+    let found = find(client, &args.group).await.map_err(&failed)?;
     if found.as_ref().is_some_and(Found::is_occupied) {
         return Err(occupied(&args.group));
     }
     let before = client.group_offsets(&args.group).await.map_err(&failed)?;
     let mut offsets = Vec::new();
-    let (topic, partitions) = partitions(&client, &args).await?;
+    let (topic, partitions) = partitions(&kafka, &args).await?;
     for partition in partitions {
-        let offset = target(&client, &topic, partition, args.to).await.map_err(&failed)?;
+        let offset = target(client, &topic, partition, args.to).await.map_err(&failed)?;
         offsets.push(GroupOffset { topic: topic.clone(), partition, offset });
     }
     if !args.dry_run {
@@ -77,8 +77,9 @@ pub(super) async fn run(args: ResetArgs) -> Result<(), Failure> {
 }
 
 /// The topic that is meant, by its own name, and the partitions of it.
-async fn partitions(client: &Client, args: &ResetArgs) -> Result<(String, Vec<i32>), Failure> {
-    let found = client.find_topic_or_table(&args.topic).await.map_err(Failure::kafka(&args.node.kafka))?;
+async fn partitions(kafka: &Kafka, args: &ResetArgs) -> Result<(String, Vec<i32>), Failure> {
+    let found = kafka.client.find_topic_or_table(&args.topic).await;
+    let found = found.map_err(Failure::kafka(&kafka.address))?;
     let found = found.ok_or_else(|| {
         Failure::failed(format!(
             "there is no topic {}; `mink table list` shows those that are (the table kafka.NAME is the topic NAME)",

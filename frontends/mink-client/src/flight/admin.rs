@@ -7,7 +7,7 @@ use super::error::FlightError;
 use arrow_flight::{Action, Criteria, FlightDescriptor};
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
-use mink_proto::{DescribeTable, TableDescription};
+use mink_proto::{DescribeTable, NodeDescription, TableDescription};
 use mink_record::arrow::read_schema;
 use mink_types::TablePath;
 
@@ -30,8 +30,34 @@ impl FlightClient {
     /// # Errors
     /// `Refused` for a statement that is not understood; `NotFound`, `Exists`, `Conflict`; `Unknown` if it may have been carried out.
     pub async fn sql(&self, text: &str) -> Result<Vec<serde_json::Value>, FlightError> {
-        let rows = self.action("sql", text.as_bytes().to_vec()).await?;
+        let rows = self.sql_json(text).await?;
         rows.iter().map(|row| serde_json::from_slice(row).map_err(FlightError::protocol)).collect()
+    }
+
+    /// As `sql`; each row as the JSON text that the node sent, whose fields stand in the order in which they are to be shown.
+    ///
+    /// # Errors
+    /// Those of `sql`.
+    pub async fn sql_json(&self, text: &str) -> Result<Vec<Bytes>, FlightError> {
+        self.action("sql", text.as_bytes().to_vec()).await
+    }
+
+    /// The node that the client was connected to: who it is, and where its listeners are.
+    ///
+    /// ```no_run
+    /// # async fn example(client: mink_client::flight::FlightClient) -> Result<(), mink_client::flight::FlightError> {
+    /// let node = client.describe_node().await?;
+    /// println!("node {} of {}; Kafka clients connect to {}", node.node_id, node.cluster, node.kafka);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of the connection; `Refused` by what is no node.
+    pub async fn describe_node(&self) -> Result<NodeDescription, FlightError> {
+        let answer = self.action("node.describe", Vec::new()).await?;
+        let first = answer.first().ok_or_else(|| FlightError::protocol("no node in it"))?;
+        Ok(mink_proto::decode("NodeDescription", first)?)
     }
 
     /// A table: its buckets, keys and options.

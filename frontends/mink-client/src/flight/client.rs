@@ -5,7 +5,7 @@
 use super::FlightErrorKind;
 use super::error::FlightError;
 use super::scanner::ScanBuilder;
-use super::writer::WriterBuilder;
+use super::writer::{Streams, WriterBuilder};
 use arrow_flight::flight_service_client::FlightServiceClient;
 use arrow_flight::{FlightDescriptor, FlightEndpoint};
 use mink_proto::{Command, Scan, command, ticket};
@@ -92,6 +92,7 @@ struct Inner {
     home: Channel,
     /// By address.
     peers: Mutex<BTreeMap<String, Channel>>,
+    streams: Arc<Streams>,
 }
 
 /// Where a bucket is read and written.
@@ -117,7 +118,7 @@ impl FlightClient {
             }
             FlightError::new(FlightErrorKind::Retry, format!("no connection to {address}: {why}"))
         })?;
-        Ok(FlightClient(Arc::new(Inner { home, peers: Mutex::default() })))
+        Ok(FlightClient(Arc::new(Inner { home, peers: Mutex::default(), streams: Arc::default() })))
     }
 
     /// A writer to a table (`DATABASE.TABLE`), to be set up and opened.
@@ -128,6 +129,11 @@ impl FlightClient {
     /// A scan of a table (`DATABASE.TABLE`), to be set up and started.
     pub fn scan(&self, table: &str) -> ScanBuilder {
         ScanBuilder::new(self.clone(), table)
+    }
+
+    /// The places of writers' streams.
+    pub(super) fn streams(&self) -> &Arc<Streams> {
+        &self.0.streams
     }
 
     /// Calls to the node that the client was connected to.

@@ -10,7 +10,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use arrow_schema::SchemaRef;
-use mink_proto::{Placed, Writer};
+use mink_proto::{PartitionValue, Placed, Writer};
 use mink_types::Sequence;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,8 +52,12 @@ struct Seen {
 pub(crate) struct Table {
     pub(crate) buckets: u32,
     pub(crate) bucket_key: Vec<String>,
+    pub(crate) partitioned_by: Vec<String>,
+    /// By the value of the one column; a table without partitions has number 0 alone.
+    pub(crate) partitions: BTreeMap<String, u64>,
     pub(crate) faults: VecDeque<Fault>,
-    pub(crate) logs: BTreeMap<u32, Vec<Entry>>,
+    /// By partition and bucket.
+    pub(crate) logs: BTreeMap<(u64, u32), Vec<Entry>>,
     /// Every batch that was looked at: bucket, sequence, and rows.
     pub(crate) attempts: Vec<(u32, Option<i32>, usize)>,
     /// Streams of DoPut that were opened.
@@ -62,9 +66,11 @@ pub(crate) struct Table {
     pub(crate) scans: usize,
     /// After so many messages with rows all connections break, once each.
     pub(crate) break_scans_after: VecDeque<usize>,
+    /// Rows that come to the bucket when such a break happens, once each.
+    pub(crate) grows_at_break: VecDeque<std::ops::Range<i64>>,
     /// What DoGet sends instead of the rows' own bytes.
     pub(crate) damaged_body: Option<Vec<u8>>,
-    writers: BTreeMap<(u32, i64), (i32, Vec<Seen>)>,
+    writers: BTreeMap<(u64, u32, i64), (i32, Vec<Seen>)>,
     writer_ids: i64,
 }
 
@@ -86,6 +92,11 @@ impl Fake {
     /// A node that listens, with a table of so many buckets, `sales.orders`.
     pub(crate) async fn start(buckets: u32) -> Arc<Fake> {
         connections::listen(Table { buckets, ..Table::default() }).await
+    }
+
+    /// `HOST:PORT`.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
     }
 
     pub(crate) async fn client(&self) -> FlightClient {
@@ -115,20 +126,31 @@ impl Fake {
 
     /// Appends rows without a writer.
     pub(crate) fn append(&self, bucket: u32, values: std::ops::Range<i64>) {
-        self.table().append(bucket, batch(values));
+        self.table().append((0, bucket), batch(values));
         self.grown.notify_waiters();
     }
 
     /// All values of a bucket.
     pub(crate) fn values(&self, bucket: u32) -> Vec<i64> {
+        self.values_in(0, bucket)
+    }
+
+    /// All values of a bucket of a partition.
+    pub(crate) fn values_in(&self, partition: u64, bucket: u32) -> Vec<i64> {
         let table = self.table();
-        table.logs.get(&bucket).into_iter().flatten().flat_map(|entry| values(&entry.batch)).collect()
+        table
+            .logs
+            .get(&(partition, bucket))
+            .into_iter()
+            .flatten()
+            .flat_map(|entry| values(&entry.batch))
+            .collect()
     }
 }
 
 impl Table {
-    fn append(&mut self, bucket: u32, batch: RecordBatch) -> u64 {
-        let log = self.logs.entry(bucket).or_default();
+    fn append(&mut self, place: (u64, u32), batch: RecordBatch) -> u64 {
+        let log = self.logs.entry(place).or_default();
         let base_offset = log.last().map_or(0, |last| last.base_offset + last.batch.num_rows() as u64);
         log.push(Entry { base_offset, batch });
         base_offset
@@ -137,14 +159,16 @@ impl Table {
     /// Appends a batch, or finds it again.
     fn put(
         &mut self,
-        bucket: u32,
+        (partition, bucket): (u64, u32),
         batch: RecordBatch,
         stamp: Option<(Writer, Sequence)>,
     ) -> Result<Placed, Status> {
         let rows = u32::try_from(batch.num_rows()).expect("tests write few rows");
-        let placed = |base_offset| Placed { partition: 0, bucket, base_offset, rows: rows.into() };
-        let Some((writer, sequence)) = stamp else { return Ok(placed(self.append(bucket, batch))) };
-        let (epoch, seen) = self.writers.get(&(bucket, writer.id)).cloned().unwrap_or_default();
+        let placed = |base_offset| Placed { partition, bucket, base_offset, rows: rows.into() };
+        let place = (partition, bucket);
+        let Some((writer, sequence)) = stamp else { return Ok(placed(self.append(place, batch))) };
+        let of_writer = (partition, bucket, writer.id);
+        let (epoch, seen) = self.writers.get(&of_writer).cloned().unwrap_or_default();
         if writer.epoch < epoch {
             return Err(Status::aborted("fenced"));
         }
@@ -155,8 +179,8 @@ impl Table {
         if sequence != expected {
             return Err(Status::failed_precondition(format!("sequence {sequence:?}, expected {expected:?}")));
         }
-        let base_offset = self.append(bucket, batch);
-        let (known, seen) = self.writers.entry((bucket, writer.id)).or_default();
+        let base_offset = self.append(place, batch);
+        let (known, seen) = self.writers.entry(of_writer).or_default();
         *known = writer.epoch;
         seen.push(Seen { sequence, rows, base_offset });
         if seen.len() > 5 {
@@ -165,9 +189,50 @@ impl Table {
         Ok(placed(base_offset))
     }
 
+    /// Offset behind the last row of a bucket.
+    pub(crate) fn end_of(&self, bucket: u32) -> u64 {
+        let last = self.logs.get(&(0, bucket)).and_then(|log| log.last());
+        last.map_or(0, |last| last.base_offset + last.batch.num_rows() as u64)
+    }
+
     /// As if a younger life of the writer had been here.
     pub(crate) fn fence(&mut self, bucket: u32, id: i64) {
-        self.writers.entry((bucket, id)).or_default().0 = i32::MAX;
+        self.writers.entry((0, bucket, id)).or_default().0 = i32::MAX;
+    }
+
+    /// The number of the partition that a call names; a table without partitions has one.
+    fn partition_of(&self, named: &[PartitionValue]) -> Result<u64, Status> {
+        match named {
+            [] => Ok(0),
+            [only] => self
+                .partitions
+                .get(&only.value)
+                .copied()
+                .ok_or_else(|| Status::not_found("no such partition")),
+            _ => Err(Status::invalid_argument("the fake has one column")),
+        }
+    }
+
+    /// Makes a partition, unless it is there.
+    fn make_partition(&mut self, value: &str) {
+        let next = self.partitions.len() as u64 + 1;
+        self.partitions.entry(value.to_owned()).or_insert(next);
+    }
+
+    /// The table as SQL.
+    fn statement(&self) -> String {
+        let list = |names: &[String]| names.join(",");
+        let partitioned = if self.partitioned_by.is_empty() {
+            String::new()
+        } else {
+            format!(" PARTITIONED BY ({})", list(&self.partitioned_by))
+        };
+        let key = if self.bucket_key.is_empty() {
+            String::new()
+        } else {
+            format!(" WITH ('bucket.key' = '{}')", list(&self.bucket_key))
+        };
+        format!("CREATE TABLE sales.orders (id BIGINT){partitioned}{key}")
     }
 }
 

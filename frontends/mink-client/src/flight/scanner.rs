@@ -2,8 +2,9 @@
 //!
 //! Lives on: any tokio runtime; no task of its own, dropping a stream ends its calls.
 //! Owns: how far each bucket has been read.
-//! Invariants: I2: within a bucket each row is given once, in the order of offsets, whatever breaks. What a server says about the place of
-//! its rows is checked against that.
+//! Invariants: I2: within a bucket each row is given once, in the order of offsets, whatever breaks; where a scan begins and ends is told by
+//! the tickets that it begins with, and does not move when it is tried again. What a server says about the place of its rows is checked
+//! against that.
 mod bucket;
 mod decode;
 #[cfg(test)]
@@ -38,7 +39,7 @@ pub enum Start {
     /// The first row that is kept.
     #[default]
     Earliest,
-    /// Behind the last row that is there now. If the connection breaks before anything has come, that is looked up anew.
+    /// Behind the last row that is there when the scan begins.
     Latest,
     /// This offset; `OutOfRange` if it is not kept any more, or lies beyond the end.
     Offset(u64),
@@ -203,10 +204,12 @@ impl ScanBuilder {
             )));
         }
         let client = &self.client;
-        Ok(places
-            .into_iter()
-            .map(|place| BucketScan::new(client.clone(), place, follow, self.patience))
-            .collect())
+        let scans = places.into_iter().map(|mut place| {
+            // A ticket ends where its bucket does now.
+            place.scan.until = place.scan.until.filter(|_| !follow);
+            BucketScan::new(client.clone(), place, follow, self.patience)
+        });
+        Ok(scans.collect())
     }
 }
 

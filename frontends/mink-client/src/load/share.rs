@@ -36,7 +36,7 @@ pub(super) struct Share {
 }
 
 /// What is to be offered next.
-enum Due {
+pub(super) enum Due {
     /// A record, whose latency counts from `since`.
     Now { since: Instant, now: Instant },
     /// Nothing more is due: the load was over then.
@@ -56,7 +56,7 @@ impl Share {
         let (clock, mut late, mut unsent) = (Clock::now(), Lateness::new()?, Vec::new());
         let ending = self.ending.clone();
         while self.records > 0 {
-            let (since, now) = match self.next_due(&mut schedule).await {
+            let (since, now) = match next_due(&ending, &mut schedule).await {
                 Due::Now { since, now } => (since, now),
                 Due::Never { over } => {
                     tally.over(over);
@@ -64,7 +64,7 @@ impl Share {
                 }
                 Due::TooLate { since, over } => {
                     tally.over(over);
-                    unsent = self.unsent(schedule.as_ref(), since, over, tally);
+                    unsent = self::unsent(self.records, schedule.as_ref(), (since, over), tally);
                     break;
                 }
             };
@@ -77,7 +77,7 @@ impl Share {
                 gathering = self.producer.gather(partition, record) => gathering?,
                 over = out_of_room(&ending, schedule.is_some()) => {
                     tally.over(over);
-                    unsent = self.unsent(schedule.as_ref(), since, over, tally);
+                    unsent = self::unsent(self.records, schedule.as_ref(), (since, over), tally);
                     break;
                 }
             };
@@ -100,45 +100,6 @@ impl Share {
             tally.paced(&late.0, &unsent);
         }
         Ok(())
-    }
-
-    /// Waits until the next record is due.
-    async fn next_due(&self, schedule: &mut Option<Schedule>) -> Due {
-        let mut now = Instant::now();
-        let since = schedule.as_mut().map_or(now, Schedule::next);
-        if since > now {
-            tokio::select! {
-                // Due first: timers of one ms end together, and the last record is due before the end.
-                biased;
-                () = sleep_until(since) => now = Instant::now(),
-                over = self.ending.over() => return Due::Never { over },
-            }
-        }
-        match self.ending.over_since(now) {
-            Some(over) if since >= over => Due::Never { over },
-            // What was due before is still offered, but not for ever.
-            Some(over) if now >= over + DRAIN_MAX => Due::TooLate { since, over },
-            _ => Due::Now { since, now },
-        }
-    }
-
-    /// What was due from `since` to the end of an open loop.
-    fn unsent(
-        &self,
-        schedule: Option<&Schedule>,
-        since: Instant,
-        over: Instant,
-        tally: &Tally,
-    ) -> Vec<(Instant, u64)> {
-        let mut most = self.records;
-        let all =
-            schedule.into_iter().flat_map(|schedule| [(since, 1)].into_iter().chain(schedule.left(over)));
-        let all = all.filter(|(since, _)| tally.counts(*since)).map_while(|(since, count)| {
-            let count = count.min(most);
-            most -= count;
-            (count > 0).then_some((since, count))
-        });
-        all.collect()
     }
 
     /// Where the next record goes.
@@ -178,9 +139,45 @@ impl Share {
     }
 }
 
+/// Waits until the next record is due.
+pub(super) async fn next_due(ending: &Ending, schedule: &mut Option<Schedule>) -> Due {
+    let mut now = Instant::now();
+    let since = schedule.as_mut().map_or(now, Schedule::next);
+    if since > now {
+        tokio::select! {
+            // Due first: timers of one ms end together, and the last record is due before the end.
+            biased;
+            () = sleep_until(since) => now = Instant::now(),
+            over = ending.over() => return Due::Never { over },
+        }
+    }
+    match ending.over_since(now) {
+        Some(over) if since >= over => Due::Never { over },
+        // What was due before is still offered, but not for ever.
+        Some(over) if now >= over + DRAIN_MAX => Due::TooLate { since, over },
+        _ => Due::Now { since, now },
+    }
+}
+
+/// What was due from `since` to the end of an open loop, `most` of it.
+pub(super) fn unsent(
+    mut most: u64,
+    schedule: Option<&Schedule>,
+    (since, over): (Instant, Instant),
+    tally: &Tally,
+) -> Vec<(Instant, u64)> {
+    let all = schedule.into_iter().flat_map(|schedule| [(since, 1)].into_iter().chain(schedule.left(over)));
+    let all = all.filter(|(since, _)| tally.counts(*since)).map_while(|(since, count)| {
+        let count = count.min(most);
+        most -= count;
+        (count > 0).then_some((since, count))
+    });
+    all.collect()
+}
+
 /// Resolves when no room is waited for any more: in a closed loop when the load is over, in an open one, which still offers then what was
 /// due before, so much later.
-async fn out_of_room(ending: &Ending, is_open: bool) -> Instant {
+pub(super) async fn out_of_room(ending: &Ending, is_open: bool) -> Instant {
     let over = ending.over().await;
     if is_open {
         sleep_until(over + DRAIN_MAX).await;

@@ -137,3 +137,16 @@ fn i20_what_is_read_ahead_is_bounded_over_all_connections() {
     let held: Vec<BytePermit> = std::iter::from_fn(|| permits.ahead(8 << 10)).collect();
     assert_eq!(held.len() as u64, MIB / AHEAD_PART / (8 << 10));
 }
+
+#[test]
+fn i20_what_is_spare_is_given_only_while_there_is_plenty() {
+    let permits = FramePermits::ordinary(64 * MIB);
+    let held: Vec<BytePermit> = std::iter::from_fn(|| permits.spare(4 * MIB)).collect();
+    let pool = permits.0.pool.as_ref().expect("larger than its reserve");
+    assert!(!held.is_empty() && pool.free_bytes() >= 4 * MIB && pool.free_bytes() <= 8 * MIB);
+    assert!(permits.spare(pool.free_bytes() / 4).is_some(), "less is plenty still");
+    drop(held);
+    assert_eq!(permits.held_bytes(), 0);
+    let reserve_only = FramePermits::ordinary(MIB);
+    assert!(reserve_only.spare(1).is_none(), "a frame may need all of it");
+}

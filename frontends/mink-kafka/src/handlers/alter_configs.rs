@@ -4,11 +4,11 @@
 //! Invariants: a resource is changed as a whole or not at all (I19); what cannot be done is refused by name.
 use super::alter_broker::alter_broker;
 use super::{Call, TOPICS_PER_REQUEST_MAX, alter};
-use crate::topic::Refusal;
+use crate::topic::{self, Refusal};
 use mink_kafka_wire::messages::{alter_configs as whole, incremental_alter_configs as incremental};
 use mink_kafka_wire::{ErrorCode, KafkaString};
 use mink_metadata::Table;
-use mink_types::{Kept, Limits, TableName, TableOptions};
+use mink_types::{KafkaValueFormat, Kept, Limits, TableName, TableOptions, TimestampType};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -173,11 +173,12 @@ async fn one(
 
 /// The options of a table after the changes of a request.
 fn changed(table: &Table, resource: &Resource, limits: &Limits) -> Result<TableOptions, Refusal> {
-    let TableOptions { format, buckets, .. } = table.options;
+    let TableOptions { format, buckets, arrow_compression, kafka_value, .. } = table.options;
     let mut options = if resource.keeps {
         table.options.clone()
     } else {
-        TableOptions { format, buckets, ..TableOptions::default() }
+        // What DescribeConfigs does not tell, no client can send back.
+        TableOptions { format, buckets, arrow_compression, kafka_value, ..TableOptions::default() }
     };
     let mut seen = BTreeSet::new();
     for change in &resource.changes {
@@ -187,8 +188,26 @@ fn changed(table: &Table, resource: &Resource, limits: &Limits) -> Result<TableO
         }
         apply(&mut options, change, limits)?;
     }
+    check_rows(&options, &resource.changes)?;
     options.check().map_err(|error| Refusal::new(ErrorCode::InvalidConfig, error.to_string()))?;
     Ok(options)
+}
+
+/// Refuses what a topic that is a table with columns cannot have.
+fn check_rows(options: &TableOptions, changes: &[Change]) -> Result<(), Refusal> {
+    let refuse = |why: &str| Err(Refusal::new(ErrorCode::InvalidConfig, why));
+    if !topic::has_rows(options) {
+        return Ok(());
+    }
+    if options.kafka_value != KafkaValueFormat::Json {
+        return refuse("kafka.value.format: only json is there yet for topics of tables with columns");
+    }
+    let sets_time =
+        |change: &Change| change.name == "message.timestamp.type" && change.operation == Some(Operation::Set);
+    if changes.iter().any(sets_time) && options.timestamps == TimestampType::CreateTime {
+        return refuse("message.timestamp.type: rows have the time of their append; use LogAppendTime");
+    }
+    Ok(())
 }
 
 fn apply(options: &mut TableOptions, change: &Change, limits: &Limits) -> Result<(), Refusal> {

@@ -5,6 +5,7 @@
 //! by which nothing goes.
 use super::describe_broker::{self, Set};
 use super::describe_configs::{BOOLEAN, DEFAULT, DOUBLE, INT, LIST, LONG, STRING, bound};
+use crate::topic;
 use mink_kafka_wire::KafkaString;
 use mink_kafka_wire::messages::describe_configs::{DescribeConfigsResourceResult, DescribeConfigsSynonym};
 use mink_types::{Kept, KeptKind, Limits, TableOptions};
@@ -91,7 +92,7 @@ fn ruling(options: &TableOptions) -> [Ruling; 5] {
         },
         Ruling {
             name: "message.timestamp.type",
-            value: options.timestamps.as_str().into(),
+            value: topic::timestamps(options).as_str().into(),
             default: default.timestamps.as_str().into(),
             kind: STRING,
             of_broker: Some("log.message.timestamp.type"),

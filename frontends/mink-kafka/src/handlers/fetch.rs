@@ -4,6 +4,7 @@
 //! Invariants: I3 (only what a bucket shows below its high watermark), I20 (an answer's memory is held by a permit until the
 //! client has taken it, a batch beyond it too), P-18 and P-25 (whole batches, partitions in the order asked, or of the session, one
 //! batch for the request and not for each partition: both kept by the log source).
+use super::fetch_rows::{Answers, Reading, STORED_PART, to_records};
 use super::{Call, encode};
 use crate::answer_permits::{AnswerMemory, AnswerShare};
 use crate::connection::{Answer, Answering, later};
@@ -20,7 +21,7 @@ use mink_kafka_wire::messages::fetch::{
 };
 use mink_kafka_wire::{ErrorCode, Records};
 use mink_metadata::Table;
-use mink_router::{Read, ReadAnswer, ReadError, ReadsAnswer, WatchedOffset};
+use mink_router::{Read, ReadAnswer, ReadsAnswer, WatchedOffset};
 use mink_types::Offset;
 use std::pin::pin;
 use std::sync::Arc;
@@ -52,7 +53,7 @@ struct Asked {
     context: FetchContext,
     /// Partitions in the order of the answer.
     partitions: Vec<(TopicRef, i32, Place)>,
-    reads: Vec<Read>,
+    reads: Vec<Reading>,
     bytes_max: u32,
     bytes_min: usize,
     deadline: Instant,
@@ -227,14 +228,56 @@ fn resolve(node: &Node, context: FetchContext, wanted: Vec<Wanted>, limits: Limi
     Asked { context, partitions, reads, bytes_max, bytes_min, deadline, read_committed, detached }
 }
 
-fn read_of(table: &Table, partition: &FetchPartition) -> Result<Read, ErrorCode> {
+fn read_of(table: &Table, partition: &FetchPartition) -> Result<Reading, ErrorCode> {
     let bucket = topic::bucket(table, partition.partition).ok_or(ErrorCode::UnknownTopicOrPartition)?;
-    Ok(Read {
+    let read = Read {
         bucket,
         from: Offset::from_kafka(partition.fetch_offset).ok_or(ErrorCode::OffsetOutOfRange)?,
         bytes_max: u32::try_from(partition.partition_max_bytes).unwrap_or(0),
         leader_epoch: (partition.current_leader_epoch >= 0).then_some(partition.current_leader_epoch),
-    })
+    };
+    Ok((read, topic::has_rows(&table.options).then_some(table.id)))
+}
+
+/// Bytes that a read has found: records, and rows that become records.
+#[derive(Clone, Copy, Default)]
+struct Found {
+    records: usize,
+    stored: usize,
+}
+
+impl Found {
+    fn of(reads: &[Reading], answers: &ReadsAnswer) -> Found {
+        let mut found = Found::default();
+        for ((_, table), answer) in reads.iter().zip(answers) {
+            let bytes = answer.as_ref().map_or(0, ReadAnswer::bytes);
+            match table {
+                Some(_) => found.stored += bytes,
+                None => found.records += bytes,
+            }
+        }
+        found
+    }
+
+    /// As records, about.
+    fn likely(self) -> usize {
+        let factor = usize::try_from(STORED_PART).unwrap_or(1);
+        self.records.saturating_add(self.stored.saturating_mul(factor))
+    }
+
+    /// Memory for an answer of `most` bytes that is made of it, or of as many as there are.
+    fn memory(self, most: u32) -> u32 {
+        let narrow = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
+        narrow(self.records).max(most).saturating_add(narrow(self.stored))
+    }
+}
+
+/// How much is asked for in all: bytes of records, and of what is stored.
+fn room(asked: &Asked) -> (u32, u32) {
+    let most = asked.reads.iter().fold(0_u32, |sum, (read, _)| sum.saturating_add(read.bytes_max));
+    let most = most.min(asked.bytes_max);
+    let all_rows = asked.reads.iter().all(|(_, table)| table.is_some());
+    (most, if all_rows { most / STORED_PART } else { asked.bytes_max })
 }
 
 /// Reads until there is enough, something failed, the time is over or the connection ends; with the permit for what was read.
@@ -244,34 +287,45 @@ async fn read(
     share: &AnswerShare,
     asked: &mut Asked,
     ends: &mut watch::Receiver<bool>,
-) -> Option<(ReadsAnswer, AnswerMemory)> {
+) -> Option<(Answers, AnswerMemory)> {
     let refused = asked.partitions.iter().any(|(_, _, place)| matches!(place, Place::Refused(_)));
-    let mut most =
-        asked.reads.iter().fold(0_u32, |sum, read| sum.saturating_add(read.bytes_max)).min(asked.bytes_max);
+    let (most, stored_max) = room(asked);
+    let has_rows = asked.reads.iter().any(|(_, table)| table.is_some());
+    let mut taken = if has_rows { most.saturating_add(most / STORED_PART) } else { most };
     let mut grown = false;
     loop {
-        let memory = memory(share, most, asked, ends).await?;
+        let memory = memory(share, taken, asked, ends).await?;
         let last = Instant::now() >= asked.deadline || *ends.borrow();
-        let answers = match asked.reads.as_slice() {
+        let found = match asked.reads.as_slice() {
             [] => Vec::new(),
-            reads => node.source.read(reads.to_vec(), asked.bytes_max).await,
+            reads => {
+                let reads = reads.iter().map(|(read, _)| read.clone());
+                node.source.read(reads.collect(), stored_max).await
+            }
         };
-        let bytes: usize = answers.iter().flatten().map(ReadAnswer::bytes).sum();
-        let failed = refused || answers.iter().any(Result::is_err);
+        let bytes = Found::of(&asked.reads, &found);
+        let failed = refused || found.iter().any(Result::is_err);
         // A batch larger than all that may be sent comes alone: once it is known, its memory is taken before it is read again.
-        let taken = usize::try_from(most).unwrap_or(usize::MAX);
-        if bytes > taken && !grown {
+        if bytes.memory(most) > taken && !grown {
             grown = true;
-            most = u32::try_from(bytes).unwrap_or(u32::MAX);
+            taken = bytes.memory(most);
             continue;
         }
-        if last || failed || bytes >= asked.bytes_min {
+        if last || failed || bytes.likely() >= asked.bytes_min {
+            let code = |error| {
+                tracing::debug!(%error, "a read was refused");
+                error_code::of_read(&error)
+            };
+            let answers: Answers = found.into_iter().map(|answer| answer.map_err(code)).collect();
+            let room = usize::try_from(most).unwrap_or(usize::MAX);
+            let answers = to_records(node, &asked.reads, answers, room, ends).await?;
+            let bytes: usize = answers.iter().flatten().map(ReadAnswer::bytes).sum();
             return Some((answers, memory.keep(bytes as u64)));
         }
         // Nothing is held while it waits.
         drop(memory);
-        let watched = watched(asked, &answers);
-        drop(answers);
+        let watched = watched(asked, &found);
+        drop(found);
         asked.detach();
         wait(node, watched, asked.deadline, ends).await;
     }
@@ -302,7 +356,7 @@ fn watched(asked: &Asked, answers: &ReadsAnswer) -> Vec<WatchedOffset> {
         .reads
         .iter()
         .zip(answers)
-        .filter_map(|(read, answer)| {
+        .filter_map(|((read, _), answer)| {
             Some(WatchedOffset { bucket: read.bucket, seen: answer.as_ref().ok()?.high_watermark })
         })
         .collect()
@@ -325,9 +379,9 @@ async fn wait(node: &Node, watched: Vec<WatchedOffset>, deadline: Instant, ends:
     }
 }
 
-fn respond(node: &Node, version: i16, asked: Asked, answers: ReadsAnswer) -> FetchResponse {
+fn respond(node: &Node, version: i16, asked: Asked, answers: Answers) -> FetchResponse {
     let Asked { context, partitions, read_committed, .. } = asked;
-    let mut answers: Vec<Option<Result<ReadAnswer, ReadError>>> = answers.into_iter().map(Some).collect();
+    let mut answers: Vec<Option<Result<ReadAnswer, ErrorCode>>> = answers.into_iter().map(Some).collect();
     let mut leaders = Leaders::new(node);
     let mut responses: Vec<FetchableTopicResponse> = Vec::new();
     let mut current: Option<TopicRef> = None;
@@ -335,10 +389,7 @@ fn respond(node: &Node, version: i16, asked: Asked, answers: ReadsAnswer) -> Fet
         let answer = match place {
             Place::Refused(code) => Err(code),
             Place::Read(at) => match answers.get_mut(at).and_then(Option::take) {
-                Some(answer) => answer.map_err(|error| {
-                    tracing::debug!(%error, "a read was refused");
-                    error_code::of_read(&error)
-                }),
+                Some(answer) => answer,
                 // One answer per read is the source's promise; without it there is nothing to say about the partition.
                 None => Err(ErrorCode::UnknownServerError),
             },

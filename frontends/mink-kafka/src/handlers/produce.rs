@@ -5,8 +5,9 @@
 //! Invariants: I7: a batch that was handed over is acked, refused before it was ordered, or its connection closes; only if its topic
 //! was deleted is it refused later, for then nobody will ever read it (K-26). Time-outs end only the wait for room. I7: what was sent behind a curable refusal of the same partition fails too. K-9 and its kin
 //! are the log's.
-use super::keyless::KeylessErrors;
-use super::{Call, encode};
+use super::produce_rows::Asked;
+use super::record_errors::RecordErrors;
+use super::{Call, encode, keyless, produce_rows};
 use crate::connection::{Answer, Answering, later, ready};
 use crate::counters::Closed;
 use crate::leaders::Leaders;
@@ -24,7 +25,7 @@ use mink_kafka_wire::messages::produce::{
 };
 use mink_metadata::Table;
 use mink_record::kafka::{BatchHeader, Codec, ProducedLimits, TimestampType, check_produced};
-use mink_router::{AppendTicket, Appended, Lost};
+use mink_router::{AppendTicket, Appended, BytePermit, Lost};
 use mink_types::BucketId;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,10 +46,12 @@ const PAUSE_BYTES: usize = 256 << 10;
 
 /// A batch that may be appended.
 pub(super) struct Checked {
-    bucket: BucketId,
-    timestamps: TimestampType,
+    pub(super) bucket: BucketId,
+    pub(super) timestamps: TimestampType,
     pub(super) header: BatchHeader,
     pub(super) batch: Bytes,
+    /// What its bytes have paid; none if the request's frame has paid for them.
+    pub(super) paid: Option<BytePermit>,
 }
 
 /// Which time an answer tells.
@@ -117,12 +120,20 @@ pub(super) fn for_good(code: ErrorCode, why: impl Into<String>) -> Refused {
 pub(super) async fn produce(call: &mut Call<'_>, request: ProduceRequest) -> Answering {
     let acks = request.acks;
     let timeout = Duration::from_millis(u64::try_from(request.timeout_ms).unwrap_or(0));
+    let now = Instant::now();
+    let deadline = now.checked_add(timeout).unwrap_or(now);
     let by_id = call.version >= BY_ID_FROM;
     let named = request.topic_data.iter();
-    let topics: Vec<TopicRef> =
+    let mut topics: Vec<TopicRef> =
         named.map(|topic| TopicRef::new(by_id, topic.name.clone(), topic.topic_id)).collect();
-    let judged = judge(call, &topics, request).await;
-    let handed = hand_over(call, judged, timeout).await;
+    let frame_goes = have_rows(call.node, &topics);
+    if frame_goes {
+        for topic in &mut topics {
+            *topic = topic.detached();
+        }
+    }
+    let judged = judge(call, &topics, request, Asked { deadline, frame_goes }).await;
+    let handed = hand_over(call, judged, deadline).await;
     let Ok(partitions) = ordered(call, &topics, handed).await else {
         return ready(Answer::Close(Closed::Lost));
     };
@@ -164,6 +175,15 @@ pub(super) async fn produce(call: &mut Call<'_>, request: ProduceRequest) -> Ans
             ProduceResponse { responses: responses.collect(), node_endpoints, ..ProduceResponse::default() };
         encode(version, correlation, &response)
     })
+}
+
+/// Whether the records of all these topics become rows.
+fn have_rows(node: &Node, topics: &[TopicRef]) -> bool {
+    let state = node.admin.state();
+    let has_rows = |topic: &TopicRef| {
+        topic.table(&state, &node.config.kafka_database).is_ok_and(|table| topic::has_rows(&table.options))
+    };
+    !topics.is_empty() && topics.iter().all(has_rows)
 }
 
 /// Tells in each refusal for want of a leader where that one is, and gives their addresses.
@@ -238,11 +258,11 @@ struct Judged {
     verdict: Result<Checked, Refused>,
 }
 
-async fn judge(call: &Call<'_>, topics: &[TopicRef], request: ProduceRequest) -> Vec<Judged> {
+async fn judge(call: &Call<'_>, topics: &[TopicRef], request: ProduceRequest, asked: Asked) -> Vec<Judged> {
     let state = call.node.admin.state();
     let whole = judge_request(&request);
     let mut seen = BTreeSet::new();
-    let mut keyless = KeylessErrors::default();
+    let mut errors = RecordErrors::default();
     let mut judged = Vec::new();
     for (at, (name, topic)) in topics.iter().zip(request.topic_data).enumerate() {
         let table = name.table(&state, &call.node.config.kafka_database);
@@ -260,7 +280,10 @@ async fn judge(call: &Call<'_>, topics: &[TopicRef], request: ProduceRequest) ->
             };
             let verdict = match (verdict, table) {
                 (Ok(checked), Ok(table)) if table.options.cleanup.compacts() => {
-                    keyless.judge(call.node, table, index, checked).await
+                    keyless::with_keys(call.node, table, index, checked, &mut errors).await
+                }
+                (Ok(checked), Ok(table)) if topic::has_rows(&table.options) => {
+                    produce_rows::rows(call.node, table, index, checked, &mut errors, asked).await
                 }
                 (verdict, _) => verdict,
             };
@@ -323,7 +346,7 @@ fn judge_batch(
             "zstd needs Produce version 7 or later; use a newer client or another codec",
         ));
     }
-    Ok(Checked { bucket, timestamps: table.options.timestamps, header, batch })
+    Ok(Checked { bucket, timestamps: topic::timestamps(&table.options), header, batch, paid: None })
 }
 
 /// A batch on its way, with what is needed to answer for it.
@@ -338,9 +361,7 @@ struct Handed {
 
 /// Hands every accepted batch to its bucket, waiting for room until the request's time is over. A batch that found no room by
 /// then was not handed over, so it may be refused.
-async fn hand_over(call: &mut Call<'_>, judged: Vec<Judged>, timeout: Duration) -> Vec<Handed> {
-    let now = Instant::now();
-    let deadline = now.checked_add(timeout).unwrap_or(now);
+async fn hand_over(call: &mut Call<'_>, judged: Vec<Judged>, deadline: Instant) -> Vec<Handed> {
     let source = &call.node.source;
     let handing = judged.into_iter().map(|judged| {
         let Judged {
@@ -349,15 +370,16 @@ async fn hand_over(call: &mut Call<'_>, judged: Vec<Judged>, timeout: Duration) 
             index,
             verdict,
         } = judged;
-        let verdict = verdict.map(|checked| {
-            let permit = call.permit.split(checked.batch.len() as u64);
+        let verdict = verdict.map(|mut checked| {
+            let of_frame = || call.permit.split(checked.batch.len() as u64);
+            let permit = checked.paid.take().unwrap_or_else(of_frame);
             (checked, permit)
         });
         async move {
             let (bytes, ticket) = match verdict {
                 Err(refused) => (0, Err(refused)),
                 Ok((checked, permit)) => {
-                    let Checked { bucket, timestamps, header, batch } = checked;
+                    let Checked { bucket, timestamps, header, batch, .. } = checked;
                     let bytes = batch.len();
                     let times = Times { timestamps, stated: header.max_timestamp };
                     let append = source.append(bucket, header, batch, timestamps, permit);

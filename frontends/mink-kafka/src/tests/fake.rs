@@ -4,6 +4,7 @@
 mod admin;
 mod groups;
 mod running;
+mod stored;
 
 pub(super) use running::{Running, config, start, start_on, start_with};
 
@@ -20,14 +21,14 @@ use mink_record::kafka::{
     set_offset_and_epoch,
 };
 use mink_router::{
-    AppendError, AppendReply, AppendTicket, Appended, BytePermit, DurableReply, EpochEnd, Lost, Position,
-    ProducerState, Read, ReadAnswer, ReadError, ReadsAnswer, WatchedOffset, append_reply,
+    AppendError, AppendReply, AppendTicket, Appended, BytePermit, BytePermits, DurableReply, EpochEnd, Lost,
+    Position, ProducerState, Read, ReadAnswer, ReadError, ReadsAnswer, WatchedOffset, append_reply,
 };
 use mink_types::schema::Schema;
 use mink_types::{
-    BucketEpoch, BucketId, BucketIndex, ClusterUuid, CommitTime, DatabaseName, Incarnation, NodeId, Offset,
-    ProducerEpoch, ProducerId, RequestId, Sequence, SessionId, TableId, TableOptions, TablePath, TableUuid,
-    Timestamp, TimestampType,
+    BucketEpoch, BucketId, BucketIndex, ClusterUuid, CommitTime, DatabaseName, Incarnation, Limits, NodeId,
+    Offset, ProducerEpoch, ProducerId, RequestId, Sequence, SessionId, TableId, TableOptions, TablePath,
+    TableUuid, Timestamp, TimestampType,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -111,6 +112,8 @@ pub(super) struct Fake {
     inner: Mutex<Inner>,
     changed: watch::Sender<u64>,
     producer_ids: AtomicU64,
+    /// What batches may inflate to in sum.
+    pub(super) inflating: BytePermits,
     /// Reads and watches so far, and watches that wait now.
     pub(super) reads: AtomicUsize,
     pub(super) watches: AtomicUsize,
@@ -141,6 +144,7 @@ impl Fake {
             }),
             changed: watch::channel(0).0,
             producer_ids: AtomicU64::new(1 << 24),
+            inflating: BytePermits::new(u64::from(Limits::default().inflated_bytes_max)),
             reads: AtomicUsize::new(0),
             watches: AtomicUsize::new(0),
             watching: AtomicUsize::new(0),
@@ -316,6 +320,10 @@ impl LogSource for Fake {
         most: usize,
     ) -> Result<Result<Keyless, RecordError>, Lost> {
         Ok(keyless(&header, batch, 1 << 20, most))
+    }
+
+    async fn inflating(&self, bytes: u64) -> BytePermit {
+        self.inflating.take(bytes).await
     }
 
     async fn append(

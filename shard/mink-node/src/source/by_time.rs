@@ -7,7 +7,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use mink_api::Found;
 use mink_record::RecordError;
-use mink_record::kafka::{BatchHeader, RecordTime, first_at_or_after, max_timestamp_record, records};
+use mink_record::kafka::{
+    BatchFormat, BatchHeader, RecordTime, first_at_or_after, max_timestamp_record, records,
+};
 use mink_router::{Located, Position, ReadError};
 use mink_types::{BucketEpoch, BucketId, Offset, Timestamp};
 use std::collections::BTreeMap;
@@ -53,11 +55,14 @@ pub(super) fn find(
     inflated_max: usize,
 ) -> Result<Option<RecordTime>, RecordError> {
     let start = look.log_start.kafka();
-    if header.base_offset >= start {
-        return match look.record {
+    if header.base_offset >= start || header.format == BatchFormat::Arrow {
+        let found = match look.record {
             Wanted::AtOrAfter(time) => first_at_or_after(header, batch, time.0, inflated_max),
             Wanted::Largest => max_timestamp_record(header, batch, inflated_max),
         };
+        // Rows of Arrow have the time of their batch, so the first that the log still has has it, too.
+        let left = |record: RecordTime| RecordTime { offset: record.offset.max(start), ..record };
+        return Ok(found?.map(left).filter(|record| record.offset <= header.last_offset()));
     }
     // The log begins inside of it: the records before its start are deleted.
     let mut largest: Option<RecordTime> = None;
@@ -240,8 +245,11 @@ fn nothing(epoch: BucketEpoch) -> Found {
 mod tests {
     use super::*;
     use futures::FutureExt as _;
-    use mink_record::kafka::{BatchBuilder, Codec, RecordRef, set_offset_and_epoch};
-    use mink_types::{BucketIndex, TableId};
+    use mink_record::arrow::{EncodeOptions, encode};
+    use mink_record::json::RowsBuilder;
+    use mink_record::kafka::{BatchBuilder, Codec, RecordRef, set_append_time, set_offset_and_epoch};
+    use mink_types::schema::{DataType, Field, Schema, SchemaDraft};
+    use mink_types::{ArrowCompression, BucketIndex, TableId};
     use std::sync::atomic::{AtomicU32, Ordering};
 
     const MAX_TIMESTAMP_AT: usize = 35;
@@ -396,6 +404,34 @@ mod tests {
         assert_eq!((log.at(41), log.largest()), (None, Some((4, 40))), "90 is deleted");
         log.start = 6;
         assert_eq!((log.at(0), log.largest()), (None, None));
+    }
+
+    #[test]
+    fn k_15_rows_of_arrow_are_found_behind_a_start_of_the_log_within_their_batch() {
+        let mut log = Log::default();
+        for (rows, time) in [(4, 50), (2, 60)] {
+            let base = log.end;
+            let mut batch = arrow_of(rows);
+            set_offset_and_epoch(&mut batch, base, 1).expect("long enough");
+            set_append_time(&mut batch, time).expect("a batch");
+            log.end += i64::from(rows);
+            log.batches.push((BatchHeader::parse(&batch).expect("a header"), batch.into()));
+        }
+        assert_eq!((log.at(0), log.at(51), log.largest()), (Some((0, 50)), Some((4, 60)), Some((4, 60))));
+        log.start = 3;
+        assert_eq!((log.at(0), log.at(50), log.at(55)), (Some((3, 50)), Some((3, 50)), Some((4, 60))));
+        log.start = 5;
+        assert_eq!((log.at(0), log.largest(), log.at(61)), (Some((5, 60)), Some((5, 60)), None));
+    }
+
+    /// A stored batch of so many rows.
+    fn arrow_of(rows: i32) -> Vec<u8> {
+        let columns = vec![Field::new("n", DataType::Int)];
+        let schema = Schema::create(SchemaDraft { columns, ..SchemaDraft::default() }).expect("a schema");
+        let mut builder = RowsBuilder::new(&schema);
+        (0..rows).for_each(|_| builder.push_json(b"{}").expect("a row of nulls"));
+        let options = EncodeOptions { compression: ArrowCompression::None };
+        encode(&builder.finish().expect("sound"), &schema, options, None).expect("fits").to_vec()
     }
 
     #[test]

@@ -4,11 +4,14 @@
 //! Owns: what it was told of its tables.
 //! Invariants checked: I12 (a table that was made and dropped does not come back), K-26 (a drop by id means that table alone).
 use crate::clients::Clients;
+use crate::history::rows;
 use crate::machine::Site;
 use mink_api::{AdminError, DeleteUpTo};
 use mink_metadata::State;
+use mink_types::schema::Schema;
 use mink_types::{
-    BATCH_BYTES_MAX_DEFAULT, DatabaseName, LogFormat, Offset, TableId, TableName, TableOptions, TablePath,
+    ArrowCompression, BATCH_BYTES_MAX_DEFAULT, DatabaseName, LogFormat, Offset, TableId, TableName,
+    TableOptions, TablePath,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -42,31 +45,37 @@ fn path(name: &str) -> Option<TablePath> {
     Some(TablePath { database, table: TableName::new(name).ok()? })
 }
 
-/// Options of a table: some of a history's tables forget.
-fn options(site: &Site, buckets: u32) -> TableOptions {
+/// Options of a table, and its columns if it has any: some of a history's tables forget.
+fn options(site: &Site, buckets: u32) -> (TableOptions, Option<Arc<Schema>>) {
     let (dice, plan) = (&site.dice, &site.plan);
     let ttl = plan.ttl.filter(|_| !dice.one_in(3));
-    TableOptions {
-        format: LogFormat::Kafka,
+    // Nothing is drawn for histories without such tables: their seeds stay what they were.
+    let schema = (plan.typed && !dice.one_in(4)).then(rows::columns);
+    let compressions = [ArrowCompression::None, ArrowCompression::Lz4, ArrowCompression::Zstd];
+    let compression = schema.as_ref().and_then(|_| dice.pick(&compressions)).unwrap_or_default();
+    let options = TableOptions {
+        format: if schema.is_some() { LogFormat::Arrow } else { LogFormat::Kafka },
+        arrow_compression: compression,
         buckets,
         log_ttl_ms: ttl.and_then(|ttl| u64::try_from(ttl.as_millis()).ok()),
         retention_bytes: plan.retention_bytes.filter(|_| dice.one_in(2)),
         batch_bytes_max: BATCH_BYTES_MAX_DEFAULT,
         ..TableOptions::default()
-    }
+    };
+    (options, schema)
 }
 
 /// Creates a table for good, whatever it takes.
 pub(crate) async fn create(clients: &Clients, name: &str) -> TableId {
     let site = &clients.site;
-    let options = options(site, site.plan.buckets);
+    let (options, schema) = options(site, site.plan.buckets);
     loop {
         let Some((serving, path)) = site.pick().zip(path(name)) else {
             site.service.sleep(PAUSE).await;
             continue;
         };
-        let (admin, options) = (Arc::clone(&serving.admin), options.clone());
-        let made = serving.call(async move { admin.create_table(path, options, None).await }).await;
+        let (admin, options, schema) = (Arc::clone(&serving.admin), options.clone(), schema.clone());
+        let made = serving.call(async move { admin.create_table(path, options, schema).await }).await;
         let id = match made {
             Some(Ok(id)) => Some(id),
             // An earlier request was carried out.
@@ -124,9 +133,9 @@ impl Notes {
     async fn round(&mut self, clients: &Clients, name: String) {
         let site = &clients.site;
         let Some((serving, path)) = site.pick().zip(path(&name)) else { return };
-        let (admin, options) = (Arc::clone(&serving.admin), options(site, 1));
+        let (admin, (options, schema)) = (Arc::clone(&serving.admin), options(site, 1));
         self.0.insert(name.clone(), Known::Unknown);
-        let made = serving.call(async move { admin.create_table(path, options, None).await }).await;
+        let made = serving.call(async move { admin.create_table(path, options, schema).await }).await;
         let Some(Ok(id)) = made else { return };
         self.0.insert(name.clone(), Known::Made(id));
         let state = serving.admin.state();

@@ -41,6 +41,9 @@ impl Clients {
         let ttl = options.log_ttl_ms.map(Duration::from_millis);
         let keeps = Keeps { ttl, bytes: options.retention_bytes };
         for bucket in table.bucket_ids() {
+            if let Some(schema) = table.schema() {
+                self.site.history.has_columns(bucket, Arc::clone(schema), options.arrow_compression);
+            }
             self.site.history.keeps(bucket, keeps);
             self.buckets().insert(bucket);
         }

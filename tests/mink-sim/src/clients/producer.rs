@@ -1,4 +1,4 @@
-//! Producers: idempotent ones that repeat until they know, plain ones that do not.
+//! Producers: idempotent ones that repeat until they know, plain ones that do not. To tables with columns they send batches of Arrow.
 //!
 //! Lives on: the simulation's thread.
 //! Owns: its batches that are not acked, in order.
@@ -7,7 +7,7 @@ use crate::clients::Clients;
 use crate::history::{BatchId, RECORDS_MAX, Sender};
 use crate::machine::Serving;
 use futures::future::select;
-use mink_record::kafka::{BatchHeader, Codec};
+use mink_record::kafka::{BatchFormat, BatchHeader, Codec};
 use mink_router::{AppendError, AppendTicket, Lost};
 use mink_types::{BucketId, TimestampType};
 use std::collections::VecDeque;
@@ -44,10 +44,15 @@ async fn hand(clients: &Clients, serving: &Serving, id: BatchId, bucket: BucketI
     let Ok(header) = BatchHeader::parse(&bytes) else { return Handed::Lost };
     let before = history.sending(id, clients.site.service.now());
     let (source, permits) = (Arc::clone(&serving.source), serving.permits.clone());
+    // As the listeners do: rows have the time of their commit.
+    let times = match header.format {
+        BatchFormat::Kafka => TimestampType::CreateTime,
+        BatchFormat::Arrow => TimestampType::LogAppendTime,
+    };
     let service = serving.process.runtime().service();
     let handed = serving.call(async move {
         let permit = permits.take(bytes.len() as u64).await;
-        let handing = source.append(bucket, header, bytes, TimestampType::CreateTime, permit);
+        let handing = source.append(bucket, header, bytes, times, permit);
         let Ok(ticket) = service.timeout(ROOM_TIMEOUT, handing).await else {
             return Handed::NoRoom;
         };
@@ -84,6 +89,9 @@ fn new_batch(clients: &Clients, bucket: BucketId, idempotent: Option<(i64, i32)>
     let (dice, plan) = (&clients.site.dice, &clients.site.plan);
     let count = u32::try_from(1 + dice.below(RECORDS_MAX)).unwrap_or(1);
     let bytes = usize::try_from(dice.below(plan.record_bytes)).unwrap_or(0);
+    if let Some(id) = clients.site.history.make_rows(Sender { bucket, idempotent }, count, bytes) {
+        return id;
+    }
     let codec = if dice.one_in(4) { Codec::Lz4 } else { Codec::None };
     clients.site.history.make(Sender { bucket, idempotent }, count, bytes, codec).0
 }

@@ -3,8 +3,13 @@
 use super::super::message::Message;
 use super::*;
 use arrow_array::types::Int32Type;
-use arrow_array::{Array, ArrayRef, DictionaryArray, Int32Array, StringArray, StringViewArray};
+use arrow_array::{
+    Array, ArrayRef, DictionaryArray, Int8Array, Int32Array, ListArray, StringArray, StringViewArray,
+    StructArray,
+};
+use arrow_buffer::OffsetBuffer;
 use arrow_schema::{Field as ArrowField, SchemaRef};
+use mink_types::schema::{ColumnPlace, SchemaChange};
 use std::sync::Arc;
 
 const ZSTD: EncodeOptions = EncodeOptions { compression: ArrowCompression::Zstd };
@@ -112,4 +117,53 @@ fn more_rows_than_a_batch_may_have_are_refused() {
     // What a message may have is more: whoever receives it makes several batches of it.
     assert_eq!(kind(accept_as_sent(&intake, &metadata, &body, ArrowCompression::Zstd)), Kind::TooLarge);
     assert!(Message::read(&metadata, layout::Counts::default(), body.len()).is_err());
+}
+
+/// Few rows of an old schema, and a column that was added with a long default.
+#[test]
+fn i20_defaults_are_counted_before_they_are_made_and_rows_come_in_parts() {
+    let old = schema(vec![column("n", DataType::TinyInt)]);
+    let long = Field { default: Some(Literal::Text("x".repeat(1_000))), ..column("t", DataType::String) };
+    let add = SchemaChange::AddColumn { parent: Vec::new(), column: long, place: ColumnPlace::Last };
+    let new = old.alter(&[add]).expect("a sound change");
+    let mapping = Mapping::new(&old, &new, None).expect("the next schema");
+    let rows = batch_of(&vec![vec![Value::Integer(1)]; 200_000], old.columns());
+    assert_eq!(kind(mapping.map(&rows)), Kind::InflatedTooLarge);
+    let first = mapping.map_first(&rows).expect("half of them fit");
+    assert_eq!(first.num_rows(), 100_000);
+    // A column that is not wanted costs nothing.
+    let other = Mapping::new(&old, &new, Some(&[FieldId(1)])).expect("an old column");
+    assert_eq!(other.map_first(&rows).expect("all of them").num_rows(), 200_000);
+}
+
+/// Lists of many small rows, and a field that was added to them; or that was widened.
+#[test]
+fn i20_what_is_added_within_lists_is_counted_for_the_rows_that_are_mapped() {
+    let row = DataType::Row(vec![column("a", DataType::TinyInt)]);
+    let old = schema(vec![column("l", DataType::Array(Box::new(column("element", row))))]);
+    let path = |path: &[&str]| path.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let decimal = column("b", DataType::Decimal { precision: 38, scale: 0 });
+    let add = SchemaChange::AddColumn {
+        parent: path(&["l", "element"]),
+        column: decimal,
+        place: ColumnPlace::Last,
+    };
+    let widen = SchemaChange::ChangeType { path: path(&["l", "element", "a"]), data_type: DataType::BigInt };
+    let DataType::Array(element) = &old.columns()[0].data_type else { panic!("it is a list") };
+    let DataType::Row(fields) = &element.data_type else { panic!("of rows") };
+    let lists = |lengths: &[usize]| {
+        let values: ArrayRef = Arc::new(Int8Array::from(vec![1; lengths.iter().sum()]));
+        let rows = StructArray::from(vec![(arrow_field(&fields[0]), values)]);
+        let offsets = OffsetBuffer::from_lengths(lengths.iter().copied());
+        let list = ListArray::new(arrow_field(element), offsets, Arc::new(rows), None);
+        RecordBatch::try_new(arrow_schema(&old), vec![Arc::new(list)]).expect("one column")
+    };
+    let many_added: usize = 10 << 20;
+    for (change, many) in [(add, many_added), (widen, 2 * many_added)] {
+        let new = old.alter(&[change]).expect("a sound change");
+        let mapping = Mapping::new(&old, &new, None).expect("the next schema");
+        assert_eq!(kind(mapping.map_first(&lists(&[many]))), Kind::InflatedTooLarge);
+        let first = mapping.map_first(&lists(&[many / 2, many / 2, 1])).expect("one fits");
+        assert_eq!(first.num_rows(), 1);
+    }
 }

@@ -1,6 +1,10 @@
 //! What a column's type and NOT NULL ask of values, however they come.
 
 use super::*;
+use arrow_array::StructArray;
+use arrow_array::cast::AsArray;
+use arrow_buffer::NullBuffer;
+use std::sync::Arc;
 
 /// The same rows by `encode` and, as a client's message, by `accept`: both must agree.
 fn both(columns: Vec<Field>, values: &[Value]) -> Result<(), RecordError> {
@@ -84,6 +88,77 @@ fn a_time_is_within_its_day() {
         refused(time(), &[Value::Integer(day)], &["\"t\"", "time of day"]);
         refused(time(), &[Value::Integer(-1)], &["\"t\"", "time of day"]);
     }
+}
+
+#[test]
+fn a_time_has_no_digits_below_its_precision() {
+    let types: [fn(u8) -> DataType; 3] = [
+        |precision| DataType::Time { precision },
+        |precision| DataType::Timestamp { precision },
+        |precision| DataType::TimestampLtz { precision },
+    ];
+    for of_precision in types {
+        // The unit of a precision is the coarsest that has its digits.
+        for (precision, step) in [(1, 100), (2, 10), (4, 100), (5, 10), (7, 100), (8, 10)] {
+            let time = || vec![column("t", of_precision(precision))];
+            both(time(), &[Value::Integer(step), Value::Integer(0), Value::Null]).expect("whole");
+            refused(time(), &[Value::Integer(0), Value::Integer(step / 10)], &["\"t\"", "entry 1", "digits"]);
+        }
+        for precision in [0, 3, 6, 9] {
+            both(vec![column("t", of_precision(precision))], &[Value::Integer(7)]).expect("all digits");
+        }
+    }
+    let before_1970 = || vec![column("t", DataType::Timestamp { precision: 2 })];
+    both(before_1970(), &[Value::Integer(-10)]).expect("whole");
+    refused(before_1970(), &[Value::Integer(-15)], &["digits"]);
+}
+
+#[test]
+fn a_key_stands_in_a_map_once() {
+    let map = |key: DataType| {
+        let key = Box::new(required("key", key));
+        vec![column("m", DataType::Map { key, value: Box::new(column("value", DataType::Int)) })]
+    };
+    let of = |keys: Vec<Value>| {
+        Value::List(keys.into_iter().map(|key| Value::Row(vec![key, Value::Null])).collect())
+    };
+    let integers = |keys: &[i64]| of(keys.iter().map(|key| Value::Integer(*key)).collect());
+    // The same key may stand in several maps.
+    both(map(DataType::Int), &[integers(&[1, 2]), Value::Null, integers(&[2, 1]), integers(&[])])
+        .expect("once");
+    refused(map(DataType::Int), &[integers(&[1, 2]), integers(&[1, 3, 1])], &["\"m\"", "entry 1", "twice"]);
+    // Large maps, too.
+    let many: Vec<i64> = (0..1_000).collect();
+    both(map(DataType::Int), &[integers(&many)]).expect("once");
+    refused(map(DataType::Int), &[integers(&[&many[..], &[500]].concat())], &["entry 0", "twice"]);
+    let texts = |keys: &[&str]| of(keys.iter().map(|key| text(key)).collect());
+    both(map(DataType::String), &[texts(&["", "a", "A"])]).expect("once");
+    refused(map(DataType::String), &[texts(&["", "a", ""])], &["twice"]);
+    let doubles = |keys: &[f64]| of(keys.iter().map(|key| Value::Double(key.to_bits())).collect());
+    both(map(DataType::Double), &[doubles(&[0.0, -0.0, f64::NAN])]).expect("once");
+    refused(map(DataType::Double), &[doubles(&[f64::NAN, f64::NAN])], &["twice"]);
+    // A key of several parts.
+    let row = DataType::Row(vec![column("a", DataType::Int), column("b", DataType::String)]);
+    let pair = |number: i64, letter: &str| Value::Row(vec![Value::Integer(number), text(letter)]);
+    both(map(row.clone()), &[of(vec![pair(1, "a"), pair(1, "b")])]).expect("once");
+    refused(map(row), &[of(vec![pair(1, "a"), pair(2, "a"), pair(1, "a")])], &["twice"]);
+}
+
+#[test]
+fn keys_of_a_map_within_a_row_that_is_null_do_not_count() {
+    let map = DataType::Map {
+        key: Box::new(required("key", DataType::Int)),
+        value: Box::new(column("value", DataType::Int)),
+    };
+    let schema = schema(vec![column("r", DataType::Row(vec![column("m", map)]))]);
+    let pair = || Value::Row(vec![Value::Integer(1), Value::Null]);
+    let twice = Value::Row(vec![Value::List(vec![pair(), pair()])]);
+    let batch = batch_of(&[vec![twice]], schema.columns());
+    let (fields, columns, _) = batch.column(0).as_struct().clone().into_parts();
+    let hidden = StructArray::new(fields, columns, Some(NullBuffer::new_null(1)));
+    let hidden = RecordBatch::try_new(batch.schema(), vec![Arc::new(hidden)]).expect("the same column");
+    assert_eq!(kind(encode(&batch, &schema, PLAIN, None)), Kind::InvalidRecord);
+    encode(&hidden, &schema, PLAIN, None).expect("nobody sees the map");
 }
 
 #[test]

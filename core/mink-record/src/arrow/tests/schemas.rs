@@ -105,12 +105,12 @@ fn random_value(random: &mut Random, field: &Field) -> Value {
         DataType::Date => Value::Integer(i64::from((bits >> 44) as u32) - 500_000),
         DataType::Time { precision } => {
             let day = 86_400 * TimeUnit::of_precision(*precision).per_second();
-            Value::Integer(bits.cast_signed().rem_euclid(day))
+            Value::Integer(whole(bits.cast_signed().rem_euclid(day), *precision))
         }
         DataType::Timestamp { precision } | DataType::TimestampLtz { precision } => {
             // Of years that nanoseconds reach, so that every precision may follow.
             let reach = 8_000_000_000 * TimeUnit::of_precision(*precision).per_second();
-            Value::Integer(bits.cast_signed() % reach)
+            Value::Integer(whole(bits.cast_signed() % reach, *precision))
         }
         DataType::Array(element) => {
             let count = random.below(4);
@@ -119,10 +119,27 @@ fn random_value(random: &mut Random, field: &Field) -> Value {
         DataType::Map { key, value } => {
             let count = random.below(4);
             let pair = |random: &mut Random| vec![random_value(random, key), random_value(random, value)];
-            Value::List((0..count).map(|_| Value::Row(pair(random))).collect())
+            let mut pairs: Vec<Value> = (0..count).map(|_| Value::Row(pair(random))).collect();
+            // A key stands in a map once.
+            let key = |pair: &Value| match pair {
+                Value::Row(pair) => pair.first().cloned(),
+                _ => None,
+            };
+            for at in (1..pairs.len()).rev() {
+                if pairs[..at].iter().any(|before| key(before) == key(&pairs[at])) {
+                    pairs.remove(at);
+                }
+            }
+            Value::List(pairs)
         }
         DataType::Row(fields) => Value::Row(fields.iter().map(|field| random_value(random, field)).collect()),
     }
+}
+
+/// Without digits below the precision.
+fn whole(value: i64, precision: u8) -> i64 {
+    let step = TimeUnit::of_precision(precision).per_second() / 10_i64.pow(u32::from(precision));
+    value - value % step
 }
 
 fn random_text(random: &mut Random, characters_max: usize) -> String {

@@ -12,8 +12,8 @@ use arrow_flight::{
 use arrow_ipc::writer::IpcWriteOptions;
 use futures::stream::{self, BoxStream, StreamExt};
 use mink_proto::{
-    Append, BatchInfo, Command, DescribeTable, FindWriter, PutAck, PutBatch, Scan, TableDescription, Writer,
-    WriterState, command, position, ticket,
+    Append, BatchInfo, Command, DescribeTable, FindWriter, Position, PutAck, PutBatch, Scan,
+    TableDescription, Writer, WriterState, command, position, ticket,
 };
 use mink_record::arrow::{ipc_message, read_schema};
 use mink_types::{ArrowCompression, Sequence};
@@ -71,8 +71,7 @@ impl Calls {
         let (break_after, mut next) = {
             let mut table = self.0.table();
             table.scans += 1;
-            let end = table.logs.get(&bucket).and_then(|log| log.last());
-            let end = end.map_or(0, |last| last.base_offset + last.batch.num_rows() as u64);
+            let end = table.end_of(bucket);
             let next = match scan.from.as_ref().and_then(|from| from.position.as_ref()) {
                 Some(position::Position::Offset(offset)) => *offset,
                 Some(position::Position::Latest(_)) => end,
@@ -84,10 +83,14 @@ impl Calls {
         let mut sent = 0;
         loop {
             let grown = self.0.grown.notified();
-            let log = self.0.table().logs.get(&bucket).cloned().unwrap_or_default();
+            let log = self.0.table().logs.get(&(0, bucket)).cloned().unwrap_or_default();
             for entry in &log {
                 let Some((base_offset, batch)) = wanted(entry, next, &scan) else { continue };
                 if break_after == Some(sent) {
+                    let grown = self.0.table().grows_at_break.pop_front();
+                    if let Some(rows) = grown {
+                        self.0.append(bucket, rows);
+                    }
                     self.0.cut_connections();
                     return;
                 }
@@ -123,7 +126,7 @@ impl Calls {
         self,
         mut messages: Streaming<FlightData>,
         schema: arrow_schema::SchemaRef,
-        append: Append,
+        (append, partition): (Append, u64),
         acks: mpsc::Sender<Result<PutResult, Status>>,
     ) {
         let (mut number, mut turn) = (0, 0);
@@ -142,7 +145,7 @@ impl Calls {
                 let placed = match fault {
                     Fault::LoseBatch | Fault::Refuse(_) => Err(Status::unknown("not stored")),
                     Fault::Take | Fault::LoseAck | Fault::StoreAndRefuse(_) => {
-                        table.put(bucket, batch, stamp)
+                        table.put((partition, bucket), batch, stamp)
                     }
                 };
                 match (fault, placed) {
@@ -177,6 +180,8 @@ impl Calls {
             schema: 1,
             buckets: table.buckets,
             bucket_key: table.bucket_key.clone(),
+            partitioned_by: table.partitioned_by.clone(),
+            create_statement: table.statement(),
             ..TableDescription::default()
         }
     }
@@ -207,10 +212,18 @@ impl FlightService for Calls {
         let command::Command::Scan(scan) = command_of(&request.into_inner())? else { return not_there() };
         known(&scan.table)?;
         let mut info = FlightInfo::new();
-        for bucket in
-            (0..self.0.table().buckets).filter(|bucket| scan.bucket.is_none_or(|only| only == *bucket))
-        {
-            let of_bucket = Scan { bucket: Some(bucket), ..scan.clone() };
+        let buckets = self.0.table().buckets;
+        for bucket in (0..buckets).filter(|bucket| scan.bucket.is_none_or(|only| only == *bucket)) {
+            let end = self.0.table().end_of(bucket);
+            // As a node does: a ticket has the places of its begin and end.
+            let from = match scan.from.as_ref().and_then(|from| from.position.as_ref()) {
+                Some(position::Position::Latest(_)) => {
+                    Some(Position { position: Some(position::Position::Offset(end)) })
+                }
+                _ => scan.from.clone(),
+            };
+            let until = Some(scan.until.map_or(end, |until| until.min(end)));
+            let of_bucket = Scan { bucket: Some(bucket), from, until, ..scan.clone() };
             let ticket = mink_proto::Ticket { ticket: Some(ticket::Ticket::Scan(of_bucket)) };
             info = info
                 .with_endpoint(FlightEndpoint::new().with_ticket(Ticket::new(mink_proto::encode(&ticket))));
@@ -249,9 +262,10 @@ impl FlightService for Calls {
         if schema.fields().iter().any(|field| field.name() != "id") {
             return Err(Status::failed_precondition("the table has no such column"));
         }
+        let partition = self.0.table().partition_of(&append.partition)?;
         self.0.table().streams += 1;
         let (sender, acks) = channel();
-        tokio::spawn(self.clone().put(messages, schema, append, sender));
+        tokio::spawn(self.clone().put(messages, schema, (append, partition), sender));
         let gate = self.0.acks.subscribe();
         let held = acks.then(move |ack| {
             let mut gate = gate.clone();
@@ -277,6 +291,18 @@ impl FlightService for Calls {
     async fn do_action(&self, request: Request<Action>) -> Answer<Self::DoActionStream> {
         let Action { r#type, body } = request.into_inner();
         let bodies = match r#type.as_str() {
+            "sql" if body.starts_with(b"SHOW PARTITIONS") => {
+                let table = self.0.table();
+                let row = |(value, id): (&String, &u64)| serde_json::json!({ "partition": id, "id": value });
+                table.partitions.iter().map(|partition| row(partition).to_string().into_bytes()).collect()
+            }
+            "sql" if body.starts_with(b"ALTER") => {
+                let text = std::str::from_utf8(&body).map_err(malformed)?;
+                // The text of the one value stands in quotes.
+                let value = text.split('\'').nth(1).ok_or_else(|| malformed("no value"))?;
+                self.0.table().make_partition(value);
+                Vec::new()
+            }
             "sql" if body.starts_with(b"SHOW") => vec![br#"{"database":"sales","table":"orders"}"#.to_vec()],
             "sql" => return Err(Status::invalid_argument("expected SHOW")),
             "table.describe" => {
@@ -292,11 +318,12 @@ impl FlightService for Calls {
             "writer.state" => {
                 let asked: FindWriter = mink_proto::decode("FindWriter", &body).map_err(malformed)?;
                 let table = self.0.table();
-                let of_writer = table.writers.iter().filter(|((_, id), _)| *id == asked.id);
-                let state = of_writer.filter_map(|((bucket, _), (epoch, seen))| {
+                let of_writer = table.writers.iter().filter(|((_, _, id), _)| *id == asked.id);
+                let state = of_writer.filter_map(|((partition, bucket, _), (epoch, seen))| {
                     let last = seen.last()?;
                     let last_sequence = last.sequence.plus(last.rows - 1).0;
-                    let state = WriterState { partition: 0, bucket: *bucket, epoch: *epoch, last_sequence };
+                    let (partition, bucket) = (*partition, *bucket);
+                    let state = WriterState { partition, bucket, epoch: *epoch, last_sequence };
                     Some(mink_proto::encode(&state))
                 });
                 state.collect()

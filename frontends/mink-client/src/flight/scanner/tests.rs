@@ -42,6 +42,37 @@ async fn a_scan_goes_on_behind_its_last_rows_when_connections_break() {
     assert_eq!(fake.table().scans, 4);
 }
 
+/// I2
+#[tokio::test]
+async fn a_scan_that_breaks_before_its_first_row_ends_where_it_would_have() {
+    let fake = filled(1).await;
+    fake.table().break_scans_after.extend([0, 2]);
+    fake.table().grows_at_break.extend([100..110, 110..120]);
+    let scan = fake.client().await.scan("sales.orders");
+    assert_eq!(all(scan.clone().rows()).await, (0..100).collect::<Vec<_>>());
+    assert_eq!(all(scan.rows()).await, (0..120).collect::<Vec<_>>());
+}
+
+/// I2
+#[tokio::test]
+async fn a_follower_from_the_end_skips_no_row_when_its_first_call_breaks() {
+    let fake = filled(1).await;
+    fake.table().break_scans_after.extend([0]);
+    fake.table().grows_at_break.push_back(101..102);
+    let mut rows = fake.client().await.scan("sales.orders").from(Start::Latest).follow();
+    let coming = tokio::spawn(async move {
+        let mut found = Vec::new();
+        while found.len() < 2 {
+            found.extend(values(&rows.next().await.expect("it has no end").expect("it goes on").batch));
+        }
+        found
+    });
+    crate::flight::fake::eventually("it follows", || fake.table().scans > 0).await;
+    fake.append(0, 100..101);
+    let found = tokio::time::timeout(Duration::from_secs(20), coming).await.expect("rows come");
+    assert_eq!(found.expect("it does not panic"), [100, 101]);
+}
+
 #[tokio::test]
 async fn from_until_and_limit_cut_across_broken_connections() {
     let fake = filled(1).await;

@@ -80,7 +80,7 @@ fn plain_type(data_type: &DataType) -> Option<DataType> {
 }
 
 /// About what the rows take in memory and on the way; never 0.
-pub(super) fn bytes_of(batch: &RecordBatch) -> usize {
+pub(crate) fn bytes_of(batch: &RecordBatch) -> usize {
     let columns = batch.columns().iter().map(|column| column.to_data().get_slice_memory_size().unwrap_or(0));
     columns.fold(0, usize::saturating_add).max(1)
 }

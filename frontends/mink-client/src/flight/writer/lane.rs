@@ -5,11 +5,12 @@
 //! Invariants: one stream at a time; what is sent again is sent from the first batch that was not acked on, under the same sequences, with
 //! the same bytes (I6). Batches that may be stored are a prefix of the queue, for a call is read in order and ends with the first that is
 //! refused; so a refused batch that was sent once leaves its sequences to those behind it. I7: an end that is not sure is `Unknown`; an
-//! idempotent writer does not go on behind one.
+//! idempotent writer does not go on behind one. A stream that others need the place of is given up with nothing on its way.
 use super::collected::Collected;
 use super::encode::{Encoded, Encoding, encode};
 use super::link::{Link, PutStream};
 use super::placed::{Deliveries, Ended, Flushed, Placed};
+use super::streams::TURN_BATCHES;
 use crate::flight::backoff::Backoff;
 use crate::flight::error::{Attempt, attempt};
 use crate::flight::{FlightError, FlightErrorKind};
@@ -20,6 +21,7 @@ use bytes::Bytes;
 use mink_proto::{PutAck, PutBatch};
 use mink_types::Sequence;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::Instant;
@@ -28,7 +30,7 @@ use tonic::Status;
 /// What a lane is asked to do.
 #[derive(Debug)]
 pub(super) enum Order {
-    Rows { batch: RecordBatch, told: oneshot::Sender<Ended>, room: OwnedSemaphorePermit },
+    Rows { batch: RecordBatch, told: oneshot::Sender<Ended>, room: Arc<OwnedSemaphorePermit> },
     Flush(oneshot::Sender<Flushed>),
 }
 
@@ -121,17 +123,21 @@ impl Lane {
 
     /// Runs until the writer is gone and all that was written has ended.
     pub(super) async fn run(mut self) {
+        let streams = Arc::clone(self.link.streams());
         loop {
             self.give_up();
-            self.transmit();
+            let rings = streams.rings();
+            self.transmit(streams.is_short());
             if self.closed && self.collected.is_none() && self.queue.is_empty() {
                 return;
             }
             let (moment, room) = (self.next_moment(), self.queue.len() <= self.link.in_flight);
+            let is_idle = self.stream.as_ref().is_some_and(PutStream::is_idle);
             tokio::select! {
                 biased;
                 ack = acked(self.stream.as_mut()) => self.hear(ack),
                 () = until(moment) => {}
+                () = rings, if is_idle => {}
                 order = self.orders.recv(), if room && !self.closed => self.obey(order),
             }
             if self.collected.as_ref().is_some_and(|rows| rows.due(self.pace.linger) <= Instant::now()) {
@@ -205,8 +211,16 @@ impl Lane {
         }
     }
 
-    /// Sends what of the queue may be on its way and is not.
-    fn transmit(&mut self) {
+    /// Sends what of the queue may be on its way and is not. `short`: another lane waits for the place of this one's stream.
+    fn transmit(&mut self, short: bool) {
+        if let Some(stream) = self.stream.as_ref().filter(|_| short) {
+            let has_had_its_turn = stream.acked >= TURN_BATCHES || self.queue.is_empty();
+            match (has_had_its_turn, stream.is_idle()) {
+                (true, true) => self.stream = None,
+                (true, false) => return,
+                (false, _) => {}
+            }
+        }
         if self.retry_at.is_some_and(|at| at > Instant::now()) {
             return;
         }
@@ -249,10 +263,10 @@ impl Lane {
         let Some(stream) = &mut self.stream else { return };
         let ended = match said {
             Some(Ok(result)) => match read_ack(&result, stream.acked) {
-                Ok(runs) if stream.sent > 0 => {
+                Ok(ack) if stream.sent > 0 => {
                     stream.sent -= 1;
                     stream.acked += 1;
-                    return self.stored(&runs);
+                    return self.stored(&ack);
                 }
                 Ok(_) => Err(FlightError::protocol("an ack of what was not sent")),
                 Err(error) => Err(error),
@@ -273,15 +287,21 @@ impl Lane {
             tracing::debug!(%error, "an idle stream has ended");
             return;
         }
+        if error.kind() == FlightErrorKind::NotFound {
+            self.link.is_gone();
+        }
         self.judge(stream.sent, left, error);
     }
 
-    fn stored(&mut self, runs: &[Placed]) {
+    fn stored(&mut self, ack: &Ack) {
         let Some(flight) = self.queue.pop_front() else { return };
         (self.backoff, self.at_home) = (Backoff::default(), false);
-        let rows = runs.iter().fold(0_u64, |rows, run| rows.saturating_add(run.rows));
+        let placed = ack.placed.iter().fold(0_u64, |rows, run| rows.saturating_add(run.rows));
+        let rows = placed.saturating_add(ack.repeated_rows);
         if rows == flight.rows {
-            self.deliveries.placed(runs);
+            // What was stored before came before.
+            self.deliveries.repeated(ack.repeated_rows);
+            self.deliveries.placed(&ack.placed);
         } else {
             let error = format!("a batch of {} rows is acked as {rows}; they are stored", flight.rows);
             self.deliveries.failed(flight.rows, &FlightError::protocol(error));
@@ -399,13 +419,20 @@ fn ended_before(error: &FlightError) -> FlightError {
     ))
 }
 
-/// Where the rows of the batch with this number lie.
-fn read_ack(result: &PutResult, number: u64) -> Result<Vec<Placed>, FlightError> {
+/// Where the rows of a batch lie.
+struct Ack {
+    placed: Vec<Placed>,
+    /// Of earlier attempts, of which the server knows only that they are stored.
+    repeated_rows: u64,
+}
+
+/// The ack of the batch with this number.
+fn read_ack(result: &PutResult, number: u64) -> Result<Ack, FlightError> {
     let ack: PutAck = mink_proto::decode("PutAck", &result.app_metadata)?;
     if ack.batch != number {
         return Err(FlightError::protocol(format_args!("batch {} is acked, not {number}", ack.batch)));
     }
-    Ok(ack.placed.iter().map(Placed::from).collect())
+    Ok(Ack { placed: ack.placed.iter().map(Placed::from).collect(), repeated_rows: ack.repeated_rows })
 }
 
 /// The next word of the server; never, without a stream.

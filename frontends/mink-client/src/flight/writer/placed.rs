@@ -5,9 +5,11 @@
 //! Invariants: rows end in the order in which they were written to their bucket, each once.
 use crate::flight::{FlightError, FlightErrorKind};
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::future::Future;
 use std::ops::Range;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
@@ -31,6 +33,13 @@ impl Placed {
     /// The rows' offsets.
     pub fn offsets(&self) -> Range<u64> {
         self.base_offset..self.base_offset.saturating_add(self.rows)
+    }
+}
+
+impl fmt::Display for Placed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Range { start, end } = self.offsets();
+        write!(f, "offsets {start}..{end} of bucket {} of partition {}", self.bucket, self.partition)
     }
 }
 
@@ -71,7 +80,11 @@ pub(super) type Ended = Result<Vec<Placed>, FlightError>;
 /// What a flush tells.
 pub(super) type Flushed = Result<Vec<Stored>, FlightError>;
 
-/// Resolves to where the rows of one `write` lie, once they are durable. May be dropped: they are sent all the same.
+/// Resolves to where the rows of one `write` lie, once they are durable. May be dropped: they are sent all the same. Rows that an earlier
+/// attempt stored so long ago that the server knows only that they are there have no place in it.
+///
+/// Rows that belong to several buckets are several batches: if some of them are stored and others are not, the error is `Unknown` and says
+/// where those lie that are.
 ///
 /// ```no_run
 /// # async fn example(
@@ -85,20 +98,26 @@ pub(super) type Flushed = Result<Vec<Stored>, FlightError>;
 /// ```
 #[derive(Debug)]
 #[must_use = "awaiting it tells whether the rows were stored"]
-pub struct Receipt(oneshot::Receiver<Ended>);
+pub struct Receipt(Vec<Part>);
+
+/// The rows of one bucket.
+#[derive(Debug)]
+enum Part {
+    Waits(oneshot::Receiver<Ended>),
+    Ended(Ended),
+}
 
 impl Receipt {
-    /// A receipt, and the end that tells it.
-    pub(super) fn new() -> (oneshot::Sender<Ended>, Receipt) {
-        let (told, receiver) = oneshot::channel();
-        (told, Receipt(receiver))
+    /// Of rows that go to so many buckets, and the ends that tell it.
+    pub(super) fn new(parts: usize) -> (Vec<oneshot::Sender<Ended>>, Receipt) {
+        let both = (0..parts).map(|_| oneshot::channel());
+        let (told, waiting) = both.map(|(told, waits)| (told, Part::Waits(waits))).unzip();
+        (told, Receipt(waiting))
     }
 
     /// Of no rows.
     pub(super) fn empty() -> Receipt {
-        let (told, receipt) = Receipt::new();
-        drop(told.send(Ok(Vec::new())));
-        receipt
+        Receipt(Vec::new())
     }
 }
 
@@ -106,7 +125,45 @@ impl Future for Receipt {
     type Output = Ended;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Ended> {
-        Pin::new(&mut self.0).poll(context).map(|ended| ended.unwrap_or_else(|_| Err(gone())))
+        let mut all = true;
+        for part in &mut self.0 {
+            if let Part::Waits(waits) = part {
+                match Pin::new(waits).poll(context) {
+                    Poll::Ready(ended) => *part = Part::Ended(ended.unwrap_or_else(|_| Err(gone()))),
+                    Poll::Pending => all = false,
+                }
+            }
+        }
+        if all { Poll::Ready(together(std::mem::take(&mut self.0))) } else { Poll::Pending }
+    }
+}
+
+/// What became of the parts of one `write` as a whole (I7).
+fn together(parts: Vec<Part>) -> Ended {
+    let (mut placed, mut stored, mut first_error): (Vec<Placed>, _, Option<FlightError>) =
+        (Vec::new(), false, None);
+    for part in parts {
+        match part {
+            Part::Ended(Ok(more)) => {
+                stored = true;
+                placed.extend(more);
+            }
+            // What may have happened weighs more than what has not.
+            Part::Ended(Err(error)) if error.kind() == FlightErrorKind::Unknown => first_error = Some(error),
+            Part::Ended(Err(error)) => first_error = first_error.or(Some(error)),
+            Part::Waits(_) => first_error = Some(gone()),
+        }
+    }
+    match first_error {
+        None => Ok(placed),
+        Some(error) if !stored => Err(error),
+        Some(error) => {
+            let there: Vec<String> = placed.iter().map(ToString::to_string).collect();
+            Err(FlightError::new(
+                FlightErrorKind::Unknown,
+                format!("{error}; other rows of the same write are stored: {}", there.join(", ")),
+            ))
+        }
     }
 }
 
@@ -125,7 +182,7 @@ struct Delivery {
     placed: Vec<Placed>,
     failed: Option<FlightError>,
     told: oneshot::Sender<Ended>,
-    _room: OwnedSemaphorePermit,
+    _room: Arc<OwnedSemaphorePermit>,
 }
 
 /// What `flush` waits for.
@@ -150,7 +207,12 @@ pub(super) struct Deliveries {
 
 impl Deliveries {
     /// Promises an end to the rows of one `write`.
-    pub(super) fn promise(&mut self, rows: u64, told: oneshot::Sender<Ended>, room: OwnedSemaphorePermit) {
+    pub(super) fn promise(
+        &mut self,
+        rows: u64,
+        told: oneshot::Sender<Ended>,
+        room: Arc<OwnedSemaphorePermit>,
+    ) {
         self.promised += rows;
         self.waiting.push_back(Delivery {
             rows_left: rows,
@@ -168,7 +230,10 @@ impl Deliveries {
             let mut run = *run;
             while run.rows > 0 {
                 let taken = self.end(run.rows, |delivery, rows| match delivery.placed.last_mut() {
-                    Some(last) if last.bucket == run.bucket && last.offsets().end == run.base_offset => {
+                    Some(last)
+                        if (last.partition, last.bucket) == (run.partition, run.bucket)
+                            && last.offsets().end == run.base_offset =>
+                    {
                         last.rows += rows;
                     }
                     _ => delivery.placed.push(Placed { rows, ..run }),
@@ -179,6 +244,17 @@ impl Deliveries {
                 run.base_offset += taken;
                 run.rows -= taken;
             }
+        }
+    }
+
+    /// The first `rows` that have not ended are stored, nobody knows where.
+    pub(super) fn repeated(&mut self, mut rows: u64) {
+        while rows > 0 {
+            let taken = self.end(rows, |_, _| {});
+            if taken == 0 {
+                return;
+            }
+            rows -= taken;
         }
     }
 
@@ -245,13 +321,12 @@ impl Deliveries {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
     use tokio::sync::Semaphore;
 
     async fn promise(deliveries: &mut Deliveries, rows: u64) -> Receipt {
         let room = Arc::new(Semaphore::new(1)).acquire_owned().await.expect("it is not closed");
-        let (told, receipt) = Receipt::new();
-        deliveries.promise(rows, told, room);
+        let (told, receipt) = Receipt::new(1);
+        deliveries.promise(rows, told.into_iter().next().expect("of one part"), Arc::new(room));
         receipt
     }
 
@@ -268,6 +343,36 @@ mod tests {
         deliveries.placed(&[run(12, 2), run(20, 1)]);
         assert_eq!(first.await, Ok(vec![run(10, 3)]));
         assert_eq!(second.await, Ok(vec![run(13, 1), run(20, 1)]));
+    }
+
+    #[tokio::test]
+    async fn rows_that_were_stored_long_before_end_well_and_have_no_place() {
+        let mut deliveries = Deliveries::default();
+        let (first, second) = (promise(&mut deliveries, 3).await, promise(&mut deliveries, 2).await);
+        deliveries.repeated(4);
+        deliveries.placed(&[run(7, 1)]);
+        assert_eq!((first.await, second.await), (Ok(Vec::new()), Ok(vec![run(7, 1)])));
+    }
+
+    /// I7
+    #[tokio::test]
+    async fn a_write_of_which_a_part_is_stored_is_not_told_as_refused() {
+        let ends = async |ends: Vec<Ended>| {
+            let (told, receipt) = Receipt::new(ends.len());
+            told.into_iter().zip(ends).for_each(|(told, end)| drop(told.send(end)));
+            receipt.await
+        };
+        let (refused, other) = (FlightError::refused("no"), FlightError::refused("nor this"));
+        let unsure = FlightError::new(FlightErrorKind::Unknown, "lost");
+        assert_eq!(
+            ends(vec![Ok(vec![run(1, 1)]), Ok(vec![run(9, 2)])]).await,
+            Ok(vec![run(1, 1), run(9, 2)])
+        );
+        assert_eq!(ends(vec![Err(refused.clone()), Err(other)]).await, Err(refused.clone()));
+        assert_eq!(ends(vec![Err(refused.clone()), Err(unsure.clone())]).await, Err(unsure));
+        let error = ends(vec![Err(refused), Ok(vec![run(4, 2)])]).await.expect_err("a part is not stored");
+        assert_eq!(error.kind(), FlightErrorKind::Unknown);
+        assert!(error.message().contains("4..6 of bucket 0"), "{error}");
     }
 
     #[tokio::test]

@@ -3,6 +3,8 @@ use super::{Placed, Stored, WriterBuilder, WriterId};
 use crate::flight::FlightErrorKind;
 use crate::flight::fake::{Fake, Fault, batch, eventually};
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+use mink_record::arrow::Buckets;
+use mink_types::schema::{DataType, Field, Schema, SchemaDraft};
 use std::sync::Arc;
 use std::time::Duration;
 use tonic::Code;
@@ -262,14 +264,135 @@ async fn the_buckets_of_a_table_take_turns_each_with_its_own_sequences() {
     assert_eq!(all, (0..9).collect::<Vec<_>>());
 }
 
+/// Where rows of the fake's table with so many buckets belong, by the key's hash.
+fn buckets_of(rows: &RecordBatch, buckets: u32) -> Vec<u32> {
+    let key = SchemaDraft {
+        columns: vec![Field::new("id", DataType::BigInt)],
+        bucket_key: vec!["id".into()],
+        ..SchemaDraft::default()
+    };
+    let key = Schema::create(key).expect("a sound schema");
+    Buckets::new(&key, buckets).expect("it has a key").of(rows).expect("sound rows")
+}
+
+/// I6
 #[tokio::test]
-async fn a_table_that_tells_rows_apart_is_left_to_the_server() {
-    let fake = Fake::start(2).await;
+async fn rows_with_a_key_go_to_their_buckets_in_order_and_once_whatever_breaks() {
+    let fake = Fake::start(3).await;
+    fake.table().bucket_key = vec!["id".into()];
+    fake.script([Fault::Take, Fault::LoseAck, Fault::Take, Fault::LoseBatch]);
+    let writer = writer(&fake).await.idempotent().open().await.expect("it opens");
+    for number in 0..10 {
+        drop(writer.write(batch(20 * number..20 * number + 20)).await.expect("it is taken"));
+    }
+    let stored = writer.close().await.expect("all are stored");
+    assert_eq!(stored.iter().map(|stored| stored.rows).sum::<u64>(), 200);
+    let all = buckets_of(&batch(0..200), 3);
+    for bucket in 0..3 {
+        let expected: Vec<_> =
+            (0..200).zip(&all).filter(|(_, of)| **of == bucket).map(|(id, _)| id).collect();
+        assert!(expected.len() > 20, "the hash spreads them");
+        assert_eq!(fake.values(bucket), expected);
+    }
+}
+
+#[tokio::test]
+async fn the_receipt_of_rows_of_several_buckets_tells_all_their_places() {
+    let fake = Fake::start(4).await;
     fake.table().bucket_key = vec!["id".into()];
     let writer = writer(&fake).await.open().await.expect("it opens");
-    let error =
-        writer.write(batch(0..1)).await.expect("it is taken").await.expect_err("the bucket is not named");
-    assert_eq!((error.kind(), error.message()), (FlightErrorKind::Refused, "name the bucket"));
+    let receipt = writer.write(batch(0..100)).await.expect("it is taken");
+    let placed = receipt.await.expect("they are stored");
+    assert_eq!(placed.iter().map(|placed| placed.bucket).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    assert_eq!(placed.iter().map(|placed| placed.rows).sum::<u64>(), 100);
+}
+
+/// I7
+#[tokio::test]
+async fn a_write_that_is_refused_in_one_bucket_alone_is_unknown_as_a_whole() {
+    let fake = Fake::start(2).await;
+    fake.table().bucket_key = vec!["id".into()];
+    fake.script([Fault::Refuse(Code::InvalidArgument)]);
+    let writer = writer(&fake).await.idempotent().open().await.expect("it opens");
+    let receipt = writer.write(batch(0..50)).await.expect("it is taken");
+    assert_eq!(receipt.await.map_err(|error| error.kind()), Err(FlightErrorKind::Unknown));
+}
+
+/// I6
+#[tokio::test]
+async fn partitions_are_made_with_their_first_row_and_have_sequences_of_their_own() {
+    let fake = Fake::start(1).await;
+    fake.table().partitioned_by = vec!["id".into()];
+    fake.script([Fault::LoseAck]);
+    let writer = writer(&fake).await.idempotent().open().await.expect("it opens");
+    for _ in 0..3 {
+        drop(writer.write(batch(7..10)).await.expect("it is taken"));
+    }
+    writer.flush().await.expect("all are stored");
+    let partitions = fake.table().partitions.clone();
+    assert_eq!(partitions.keys().collect::<Vec<_>>(), ["7", "8", "9"]);
+    for (value, partition) in partitions {
+        let value = value.parse::<i64>().expect("a number");
+        assert_eq!(fake.values_in(partition, 0), [value; 3]);
+    }
+}
+
+#[tokio::test]
+async fn a_partition_that_somebody_dropped_is_made_again_for_the_rows_behind_those_that_were_refused() {
+    let fake = Fake::start(1).await;
+    fake.table().partitioned_by = vec!["id".into()];
+    let writer = writer(&fake).await.open().await.expect("it opens");
+    writer.write(batch(7..8)).await.expect("it is taken").await.expect("it is stored");
+    fake.table().partitions.clear();
+    fake.script([Fault::Refuse(Code::NotFound)]);
+    let refused = writer.write(batch(7..8)).await.expect("it is taken");
+    assert_eq!(refused.await.map_err(|error| error.kind()), Err(FlightErrorKind::NotFound));
+    let placed = writer.write(batch(7..8)).await.expect("it is taken").await;
+    assert_eq!(placed.map(|placed| placed.len()), Ok(1));
+    assert_eq!(fake.table().partitions.len(), 1);
+}
+
+/// More places than streams: lanes take turns, none waits for ever.
+#[tokio::test]
+async fn rows_of_many_more_partitions_than_streams_are_all_stored() {
+    let fake = Fake::start(1).await;
+    fake.table().partitioned_by = vec!["id".into()];
+    let writer = writer(&fake).await.idempotent().open().await.expect("it opens");
+    for _ in 0..3 {
+        drop(writer.write(batch(0..150)).await.expect("it is taken"));
+    }
+    let stored = writer.close().await.expect("all are stored");
+    assert_eq!((stored.len(), stored.iter().map(|stored| stored.rows).sum::<u64>()), (150, 450));
+}
+
+/// I6
+#[tokio::test]
+async fn a_source_that_is_read_again_is_stored_once_in_every_partition() {
+    let fake = Fake::start(1).await;
+    fake.table().partitioned_by = vec!["id".into()];
+    let first = writer(&fake).await.idempotent().open().await.expect("it opens");
+    drop(first.write(batch(1..4)).await.expect("it is taken"));
+    drop(first.write(batch(1..3)).await.expect("it is taken"));
+    let id = first.id().expect("it has a name");
+    first.close().await.expect("they are stored");
+    let again = writer(&fake).await.replay(id).open().await.expect("it opens");
+    for rows in [1..4, 1..3, 2..6] {
+        drop(again.write(batch(rows)).await.expect("it is taken"));
+    }
+    again.close().await.expect("they are stored");
+    let partitions = fake.table().partitions.clone();
+    for (value, times) in [("1", 2), ("2", 3), ("3", 2), ("4", 1), ("5", 1)] {
+        let values = fake.values_in(partitions[value], 0);
+        assert_eq!(values.len(), times, "partition {value}");
+    }
+}
+
+#[tokio::test]
+async fn rows_that_may_go_to_any_bucket_cannot_be_replayed() {
+    let fake = Fake::start(2).await;
+    let error = writer(&fake).await.replay(WriterId(1)).open().await.expect_err("nobody could tell");
+    assert_eq!(error.kind(), FlightErrorKind::Refused);
+    assert!(writer(&fake).await.replay(WriterId(1)).bucket(1).open().await.is_ok());
 }
 
 #[tokio::test]

@@ -1,0 +1,189 @@
+//! Records of Kafka's by offset or time.
+//!
+//! Lives on: one task per partition when it follows, else the command's task.
+//! Invariants: without `--follow` it ends at the records that were there when it began; what is read and not yet printed is bounded.
+use super::From;
+use crate::address::{Kafka, NodeAddress, topic};
+use crate::failure::Failure;
+use crate::form::{self, Encoding};
+use crate::output::{Form, Printer, printer};
+use mink_client::{Client, Position, ReadRecord, Reader};
+use mink_types::TablePath;
+use std::io::Write;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// How long one request waits for new records.
+const WAIT: Duration = Duration::from_secs(5);
+/// Reads that may wait to be printed while following.
+const UNPRINTED_MAX: usize = 8;
+
+/// What is read, and how it is shown.
+#[derive(Debug)]
+pub(super) struct RecordsArgs {
+    pub(super) table: TablePath,
+    pub(super) from: From,
+    pub(super) follow: bool,
+    pub(super) limit: Option<u64>,
+    pub(super) partition: Option<i32>,
+    pub(super) encoding: Encoding,
+    pub(super) output: Form,
+    pub(super) node: NodeAddress,
+}
+
+/// Reads and prints.
+pub(super) async fn read(args: RecordsArgs) -> Result<(), Failure> {
+    let mut printer = printer(args.output, form::COLUMNS)?;
+    let topic = topic(&args.table);
+    let Kafka { client, address } = args.node.kafka().await?;
+    let failed = Failure::kafka(&address);
+    let found = client.find_topic(&topic).await.map_err(&failed)?;
+    let found = found.ok_or_else(|| {
+        Failure::failed(format!("there is no table {}; `mink table list` shows those there are", args.table))
+    })?;
+    let mut partitions: Vec<i32> = found.partitions.iter().map(|partition| partition.index).collect();
+    if let Some(only) = args.partition {
+        if !partitions.contains(&only) {
+            let count = partitions.len();
+            return Err(Failure::usage(format!(
+                "{} has {count} partitions; --partition takes 0 to {}",
+                args.table,
+                count.saturating_sub(1)
+            )));
+        }
+        partitions = vec![only];
+    }
+    let limit = args.limit.unwrap_or(u64::MAX);
+    let reading = Reading { client, topic, from: args.from, encoding: args.encoding };
+    if args.follow {
+        reading.follow(&partitions, limit, &mut printer, &failed).await?;
+    } else {
+        reading.until_end(&partitions, limit, &mut printer, &failed).await?;
+    }
+    printer.finish()
+}
+
+/// What all partitions have in common.
+struct Reading {
+    client: Client,
+    topic: String,
+    from: From,
+    encoding: Encoding,
+}
+
+impl Reading {
+    /// Where to begin in a partition; `only` if no other one is read.
+    async fn begin(
+        &self,
+        partition: i32,
+        only: bool,
+        failed: &impl Fn(mink_client::ClientError) -> Failure,
+    ) -> Result<i64, Failure> {
+        let position = match self.from {
+            From::Offset(offset) => return self.within(partition, offset, only).await.map_err(failed)?,
+            From::Position(position) => position,
+        };
+        match self.client.offset(&self.topic, partition, position).await.map_err(failed)?.offset {
+            Some(offset) => Ok(offset),
+            // Nothing is that young: what comes next is.
+            None => self.end(partition).await.map_err(failed),
+        }
+    }
+
+    /// An offset that the partition has, or its end. Of several partitions each begins as near to it as it can.
+    async fn within(
+        &self,
+        partition: i32,
+        offset: i64,
+        only: bool,
+    ) -> Result<Result<i64, Failure>, mink_client::ClientError> {
+        let earliest = self.client.offset(&self.topic, partition, Position::Earliest).await?;
+        let (start, end) = (earliest.offset.unwrap_or(0), self.end(partition).await?);
+        if only && !(start..=end).contains(&offset) {
+            let what = format!(
+                "partition {partition} has the offsets {start} to {end} (the next one), not {offset}"
+            );
+            return Ok(Err(Failure::failed(format!("{what}; or begin at earliest or latest"))));
+        }
+        Ok(Ok(offset.clamp(start, end)))
+    }
+
+    async fn end(&self, partition: i32) -> Result<i64, mink_client::ClientError> {
+        Ok(self.client.offset(&self.topic, partition, Position::Latest).await?.offset.unwrap_or(0))
+    }
+
+    /// Partition by partition, what is there now.
+    async fn until_end<W: Write>(
+        &self,
+        partitions: &[i32],
+        mut left: u64,
+        printer: &mut Printer<W>,
+        failed: &impl Fn(mink_client::ClientError) -> Failure,
+    ) -> Result<(), Failure> {
+        for &partition in partitions {
+            let end = self.end(partition).await.map_err(failed)?;
+            let mut at = self.begin(partition, partitions.len() == 1, failed).await?;
+            let reader = Reader::new(&self.client, &self.topic, partition);
+            while at < end && left > 0 {
+                let read = reader.read(at, WAIT).await.map_err(failed)?;
+                at = read.next;
+                let before_end = read.records.into_iter().filter(|record| record.offset < end);
+                self.print(partition, before_end, &mut left, printer)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All partitions at once, for ever.
+    async fn follow<W: Write>(
+        &self,
+        partitions: &[i32],
+        mut left: u64,
+        printer: &mut Printer<W>,
+        failed: &impl Fn(mink_client::ClientError) -> Failure,
+    ) -> Result<(), Failure> {
+        let (records, mut arrive) = mpsc::channel(UNPRINTED_MAX);
+        for &partition in partitions {
+            let mut at = self.begin(partition, partitions.len() == 1, failed).await?;
+            // A connection each, because one that waits for records answers nothing else.
+            let reader = Reader::new(&self.client.apart(), &self.topic, partition);
+            let records = records.clone();
+            tokio::spawn(async move {
+                loop {
+                    let read = reader.read(at, WAIT).await;
+                    at = read.as_ref().map_or(at, |read| read.next);
+                    let ended = read.is_err();
+                    let nobody = records.send(read.map(|read| (partition, read.records))).await.is_err();
+                    if nobody || ended {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(records);
+        while left > 0 {
+            let Some(read) = arrive.recv().await else { break };
+            let (partition, records) = read.map_err(failed)?;
+            self.print(partition, records, &mut left, printer)?;
+            printer.flush()?;
+        }
+        Ok(())
+    }
+
+    fn print<W: Write>(
+        &self,
+        partition: i32,
+        records: impl IntoIterator<Item = ReadRecord>,
+        left: &mut u64,
+        printer: &mut Printer<W>,
+    ) -> Result<(), Failure> {
+        for record in records {
+            if *left == 0 {
+                break;
+            }
+            printer.row(form::row(partition, &record, self.encoding))?;
+            *left -= 1;
+        }
+        Ok(())
+    }
+}

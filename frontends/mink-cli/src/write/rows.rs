@@ -1,0 +1,243 @@
+//! Rows of a file into a table with columns.
+//!
+//! Lives on: the command's task, and one that waits for acks.
+//! Owns: the count of rows that are acked.     Talks to: the reading thread, and the client's writer.
+//! Invariants: I7: what is told as written was acked, and success means that all rows were; I20: rows that are read and not acked are bounded by
+//! the portions that wait, the receipts that are held and the writer's own bound.
+use super::input::Source;
+use super::portion::{Place, Portion, Progress, Reading, Sink, Stop};
+use super::target::Target;
+use super::{FileForm, WriteArgs, columnar, csv, input, json};
+use crate::failure::Failure;
+use crate::form::columns::{RowTable, partition_value};
+use crate::numbers;
+use arrow_array::RecordBatch;
+use indicatif::{ProgressBar, ProgressStyle};
+use mink_client::flight::{FlightError, FlightErrorKind, Receipt, Writer};
+use std::time::Instant;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+/// Portions whose acks are waited for.
+const RECEIPTS_MAX: usize = 1_024;
+
+/// Writes a file, or stdin, into a table.
+pub(super) async fn write(table: RowTable, form: FileForm, args: &WriteArgs) -> Result<(), Failure> {
+    let target = Target::new(&table, &args.columns)?;
+    let source = Source::open(&args.file)?;
+    let progress = Progress::default();
+    let reading = {
+        let progress = progress.clone();
+        Reading::start(move |sink| read(source, form, &target, &progress, sink))?
+    };
+    let begun = Instant::now();
+    let bar = Bar::new(progress);
+    let ended = deliver(&table, args, reading, &bar).await;
+    bar.finish();
+    let Ended { tally, stopped } = ended?;
+    let seconds = numbers::decimal(begun.elapsed().as_secs_f64(), 2);
+    let from = if input::is_stdin(&args.file) { String::new() } else { format!("{}: ", args.file.display()) };
+    match (tally.failed, stopped) {
+        (Some((place, error)), _) => Err(Failure::failed(format!(
+            "{from}{}",
+            refused(place, error.kind(), error.message(), tally.acked)
+        ))),
+        (None, Some(what)) => {
+            Err(Failure::failed(format!("{from}{what}; {} before it written", rows(tally.acked))))
+        }
+        (None, None) => {
+            eprintln!("{} written to {} in {seconds} s", rows(tally.acked), table.path);
+            Ok(())
+        }
+    }
+}
+
+fn read(
+    source: Source,
+    form: FileForm,
+    target: &Target,
+    progress: &Progress,
+    sink: &Sink,
+) -> Result<(), Stop> {
+    match form {
+        // Values alone are no rows; they have been refused before.
+        FileForm::Json | FileForm::Value => json::read(source.bytes(progress), target, sink),
+        FileForm::Csv => csv::read(source.bytes(progress), target, sink),
+        FileForm::Parquet => columnar::read_parquet(source, target, progress, sink),
+        FileForm::Arrow => columnar::read_arrow(source, target, progress, sink),
+    }
+}
+
+/// `1 row`, `2,000 rows`.
+fn rows(number: u64) -> String {
+    format!("{} row{}", numbers::count(number), if number == 1 { "" } else { "s" })
+}
+
+/// Rows that were not written, with what is known of them.
+fn refused(place: Place, kind: FlightErrorKind, words: &str, acked: u64) -> String {
+    let known = match (kind, place.first == place.last) {
+        (FlightErrorKind::Unknown, _) => "may be stored or not",
+        (_, true) => "not stored",
+        // They may have gone to several buckets, or in several messages.
+        (_, false) => "not all stored",
+    };
+    format!("{place} {known}: {words}; {} of the file written", rows(acked))
+}
+
+/// How writing ended.
+struct Ended {
+    tally: Tally,
+    /// What was wrong with the file.
+    stopped: Option<String>,
+}
+
+/// Hands all rows to a writer, which is opened with the first.
+async fn deliver(
+    table: &RowTable,
+    args: &WriteArgs,
+    mut reading: Reading,
+    bar: &Bar,
+) -> Result<Ended, Failure> {
+    let first = match reading.next().await {
+        Some(Ok(first)) => first,
+        Some(Err(what)) => return Ok(Ended { tally: Tally::default(), stopped: Some(what) }),
+        None => return Ok(Ended { tally: Tally::default(), stopped: None }),
+    };
+    let writer = open(table, args).await?;
+    let (receipts, settling) = settle();
+    let (mut next, mut read, mut stopped) = (Some(Ok(first)), 0, None);
+    while let Some(portion) = next {
+        let Portion { rows, place } = match portion {
+            Ok(portion) => portion,
+            Err(what) => {
+                stopped = Some(what);
+                break;
+            }
+        };
+        let count = rows.num_rows() as u64;
+        let sent = hand_over(&writer, rows, Sent { place, count }, &receipts).await;
+        read += count;
+        bar.tick(read);
+        if !sent {
+            break;
+        }
+        next = tokio::select! {
+            next = reading.next() => next,
+            // Something was refused: nobody waits for more of the file.
+            () = receipts.closed() => None,
+        };
+    }
+    drop(receipts);
+    let tally = settling.await.map_err(|_| Failure::failed("the task that waits for acks has ended"))?;
+    // What became of the rows, their receipts have told.
+    drop(writer.close().await);
+    Ok(Ended { tally, stopped })
+}
+
+async fn open(table: &RowTable, args: &WriteArgs) -> Result<Writer, Failure> {
+    let mut builder = table.client.writer(&table.path.to_string()).idempotent();
+    if let Some(bucket) = args.bucket {
+        builder = builder.bucket(bucket);
+    }
+    for given in &args.partition {
+        let (column, value) = partition_value(given).map_err(Failure::Usage)?;
+        builder = builder.partition(&column, &value);
+    }
+    builder.open().await.map_err(|error| Failure::flight(&error))
+}
+
+/// Gives rows to the writer; false if there is no use in more.
+async fn hand_over(writer: &Writer, rows: RecordBatch, sent: Sent, receipts: &Receipts) -> bool {
+    let receipt = writer.write(rows).await;
+    let goes_on = receipt.is_ok();
+    receipts.send((sent, receipt)).await.is_ok() && goes_on
+}
+
+/// Rows that were handed over.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    place: Place,
+    count: u64,
+}
+
+/// What has become of rows.
+#[derive(Debug, Default)]
+struct Tally {
+    acked: u64,
+    /// The first that were not written.
+    failed: Option<(Place, FlightError)>,
+}
+
+/// What is handed over, with its receipt.
+type Receipts = mpsc::Sender<(Sent, Result<Receipt, FlightError>)>;
+
+/// Waits for receipts in the order of the file. After the first failure it takes no more of them, but waits for those it has.
+fn settle() -> (Receipts, JoinHandle<Tally>) {
+    let (sender, mut waiting): (Receipts, _) = mpsc::channel(RECEIPTS_MAX);
+    let settling = tokio::spawn(async move {
+        let mut tally = Tally::default();
+        while let Some((sent, receipt)) = waiting.recv().await {
+            let ended = match receipt {
+                Ok(receipt) => receipt.await.map(drop),
+                Err(error) => Err(error),
+            };
+            match ended {
+                Ok(()) => tally.acked += sent.count,
+                Err(error) => {
+                    waiting.close();
+                    tally.failed.get_or_insert((sent.place, error));
+                }
+            }
+        }
+        tally
+    });
+    (sender, settling)
+}
+
+/// Progress on a terminal.
+struct Bar {
+    bar: ProgressBar,
+    progress: Progress,
+}
+
+impl Bar {
+    fn new(progress: Progress) -> Bar {
+        Bar { bar: ProgressBar::new_spinner(), progress }
+    }
+
+    fn tick(&self, rows_read: u64) {
+        let (read, total) = self.progress.get();
+        if total > 0 {
+            if self.bar.length() != Some(total) {
+                self.bar.set_length(total);
+                if let Ok(style) = ProgressStyle::with_template("{wide_bar} {percent}% {msg}") {
+                    self.bar.set_style(style);
+                }
+            }
+            self.bar.set_position(read.min(total));
+        }
+        self.bar.set_message(rows(rows_read));
+        self.bar.tick();
+    }
+
+    fn finish(self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_written_is_told_with_its_place_and_with_what_is_known_of_it() {
+        let place = Place { noun: "line", first: 3, last: 9 };
+        let words = refused(place, FlightErrorKind::Refused, "too large", 2);
+        assert_eq!(words, "lines 3 to 9 not all stored: too large; 2 rows of the file written");
+        let words = refused(place, FlightErrorKind::Unknown, "the connection broke", 1);
+        assert!(
+            words.contains("may be stored or not") && words.ends_with("1 row of the file written"),
+            "{words}"
+        );
+    }
+}
