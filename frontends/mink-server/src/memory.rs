@@ -12,7 +12,7 @@
 //! | flight | 1, and a fourth of what others need no more | messages of Arrow Flight until their rows are durable (three quarters), and rows on their way to clients | 1 GiB |
 //! | blocks | 2 | blocks of objects, read and read ahead | - |
 //! | footers | 1 | footers of objects | 256 MiB |
-//! | inflating | 3 | batches that searches by time inflate | `inflated-bytes-max` |
+//! | inflating | 3 | batches that searches by time inflate, and rows while they become JSON or are made of it | `inflated-bytes-max` |
 //! | work | 2 | flushes, compaction, garbage, connections | 256 MiB |
 //! | groups | 1 | consumer groups and their offsets, twice: as they are, and on their way to the log | 2 GiB |
 //! | metadata | 3 | tables and buckets: [`TOPIC_BYTES`] each | 256 MiB |

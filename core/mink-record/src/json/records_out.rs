@@ -5,9 +5,9 @@
 //! Invariants: I2: a record for each row, at the row's offset; the same row always gives the same key and value; I20: no more bytes than
 //! there is room for, but for one record that is asked for at any rate.
 use super::JsonWriter;
+use crate::RecordError;
 use crate::arrow::{ArrowBatch, Mapping};
 use crate::kafka::{BatchBuilder, Codec, RecordRef, set_append_time, set_offset_and_epoch};
-use crate::{RecordError, RecordErrorKind};
 use arrow_array::RecordBatch;
 use bytes::Bytes;
 use mink_types::schema::Schema;
@@ -168,16 +168,8 @@ fn mapped(
     at: usize,
     room: RecordsRoom,
 ) -> Result<RecordBatch, RecordError> {
-    let mut rows = decoded.num_rows().saturating_sub(at).min(room.bytes / RECORD_BYTES_MIN + 1);
-    loop {
-        match mapping.map(&decoded.slice(at, rows)) {
-            // Columns that the writer did not know may have long defaults.
-            Err(error) if error.kind() == RecordErrorKind::InflatedTooLarge && rows > 1 => {
-                rows = rows.div_ceil(2);
-            }
-            mapped => return mapped,
-        }
-    }
+    let rows = decoded.num_rows().saturating_sub(at).min(room.bytes / RECORD_BYTES_MIN + 1);
+    mapping.map_first(&decoded.slice(at, rows))
 }
 
 /// What there is so far.
