@@ -5,6 +5,7 @@
 //! with `MINK_TEST_STRICT=1` a skip is a failure.
 
 use mink_rt::Backend;
+use mink_testkit::ports::PortBlock;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -96,9 +97,9 @@ const STEPS: &[Step] = &[
 ];
 
 /// The S3 server that the store's conformance tests use. Stopped, with its folder, when this process is gone.
-fn start_s3() -> Result<Vec<(&'static str, String)>, String> {
+fn start_s3(ports: &PortBlock) -> Result<Vec<(&'static str, String)>, String> {
     let folder = std::env::temp_dir().join(format!("mink-xtask-{}", std::process::id()));
-    let port = free_ports().ok_or("no free ports for the S3 server")?;
+    let port = ports.port(0);
     let started = Command::new("tests/parts/seaweedfs-up")
         .arg(&folder)
         .arg(port.to_string())
@@ -128,13 +129,6 @@ fn start_s3() -> Result<Vec<(&'static str, String)>, String> {
 /// Exit code of a part that this machine cannot have.
 const SKIPPED: i32 = 77;
 
-/// The first of a run of ports that are free now.
-fn free_ports() -> Option<u16> {
-    const RUN: u16 = 20;
-    let free = |port: u16| std::net::TcpListener::bind(("127.0.0.1", port)).is_ok();
-    (0..100).map(|n| 33_000 + n * RUN).find(|base| (0..RUN).all(|n| free(base + n)))
-}
-
 /// What `cargo run` tells this process of its own package. Build scripts of libraries watch such variables: handed on, they would make
 /// cargo build those, and all above them, once for `cargo xtask` and once for everything else.
 fn of_this_package() -> impl Iterator<Item = std::ffi::OsString> {
@@ -148,13 +142,15 @@ fn of_this_package() -> impl Iterator<Item = std::ffi::OsString> {
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     let started = Instant::now();
     let mut times = Vec::new();
+    // The S3 server's, until all steps are done.
+    let ports = PortBlock::reserve().map_err(|error| error.to_string())?;
     for step in STEPS {
         if options.only.as_ref().is_some_and(|text| !step.name.contains(text.as_str())) {
             continue;
         }
         let variables = match step.needs {
             Needs::Nothing => Vec::new(),
-            Needs::S3 => start_s3().map_err(|error| failure(step.name, &error, &times))?,
+            Needs::S3 => start_s3(&ports).map_err(|error| failure(step.name, &error, &times))?,
             Needs::Epoll => match Backend::Uring.probe() {
                 Ok(()) => vec![("MINK_RUNTIME", Backend::Epoll.name().into())],
                 // Then they have run on it already.
