@@ -6,9 +6,9 @@ use crate::parser::Parser;
 use crate::statement::Statement;
 use mink_types::DatabaseName;
 
-/// What a statement may begin with.
-const STATEMENTS: &str =
-    "CREATE, DROP or ALTER; SHOW DATABASES, TABLES, PARTITIONS or CREATE TABLE; DESCRIBE";
+/// What a statement may begin with, and where to go for what newcomers try first.
+const STATEMENTS: &str = "CREATE, DROP or ALTER; SHOW DATABASES, TABLES, PARTITIONS or CREATE TABLE; DESCRIBE \
+     (rows are read by `mink read` or DoGet and written by `mink write` or DoPut; there is no USE: write database.table)";
 
 /// Parses one statement, with or without a `;` at its end. A table without a database is of the default one, or refused.
 ///

@@ -111,6 +111,8 @@ fn what_is_no_statement_is_told_what_one_is() {
         ("", 1, "the text ends here; accepted: CREATE, DROP or ALTER"),
         (";", 1, "CREATE, DROP or ALTER"),
         ("SELECT 1", 1, "found \"SELECT\"; accepted: CREATE"),
+        ("INSERT INTO t", 1, "written by `mink write`"),
+        ("USE sales", 1, "there is no USE: write database.table"),
         ("-- nothing", 11, "the text ends here"),
         ("CREATE", 7, "DATABASE or TABLE"),
         ("CREATE VIEW v", 8, "DATABASE or TABLE"),

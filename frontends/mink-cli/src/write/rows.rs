@@ -14,12 +14,18 @@ use crate::numbers;
 use arrow_array::RecordBatch;
 use indicatif::{ProgressBar, ProgressStyle};
 use mink_client::flight::{FlightError, FlightErrorKind, Receipt, Writer};
-use std::time::Instant;
+use std::io::Write;
+use std::pin::pin;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 /// Portions whose acks are waited for.
 const RECEIPTS_MAX: usize = 1_024;
+
+/// Without an ack for so long, a user is told.
+const QUIET_MAX: Duration = Duration::from_secs(5);
 
 /// Writes a file, or stdin, into a table.
 pub(super) async fn write(table: RowTable, form: FileForm, args: &WriteArgs) -> Result<(), Failure> {
@@ -178,7 +184,7 @@ fn settle() -> (Receipts, JoinHandle<Tally>) {
         let mut tally = Tally::default();
         while let Some((sent, receipt)) = waiting.recv().await {
             let ended = match receipt {
-                Ok(receipt) => receipt.await.map(drop),
+                Ok(receipt) => patiently(receipt, tally.acked, std::io::stderr()).await.map(drop),
                 Err(error) => Err(error),
             };
             match ended {
@@ -192,6 +198,24 @@ fn settle() -> (Receipts, JoinHandle<Tally>) {
         tally
     });
     (sender, settling)
+}
+
+/// Waits for an ack, and tells `out` when it takes long: the client tries again for as long as it takes.
+async fn patiently<T>(ack: impl Future<Output = T>, acked: u64, mut out: impl Write) -> T {
+    let mut ack = pin!(ack);
+    if let Ok(ended) = timeout(QUIET_MAX, &mut ack).await {
+        return ended;
+    }
+    let seconds = QUIET_MAX.as_secs();
+    // Nothing is left to tell when stderr itself is gone.
+    drop(writeln!(
+        out,
+        "no ack from the node for {seconds} s: is it running? Trying again until it answers; {} of the file written so far",
+        rows(acked)
+    ));
+    let ended = ack.await;
+    drop(writeln!(out, "the node answers again"));
+    ended
 }
 
 /// Progress on a terminal.
@@ -228,6 +252,17 @@ impl Bar {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_that_is_away_is_told_of_once_it_has_not_acked_for_long() {
+        let mut said = Vec::new();
+        patiently(tokio::time::sleep(QUIET_MAX / 2), 0, &mut said).await;
+        assert!(said.is_empty(), "it was in time");
+        patiently(tokio::time::sleep(QUIET_MAX * 9), 7, &mut said).await;
+        let said = String::from_utf8(said).expect("words");
+        assert!(said.contains("no ack") && said.contains("7 rows of the file written so far"), "{said}");
+        assert!(said.ends_with("the node answers again\n"), "{said}");
+    }
 
     #[test]
     fn what_was_not_written_is_told_with_its_place_and_with_what_is_known_of_it() {
