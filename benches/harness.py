@@ -237,9 +237,9 @@ class Run:
         return ["taskset", "-c", ",".join(map(str, cores)), *map(str, command)]
 
     def bench(self, broker, verb, *flags):
-        return self.load(broker, verb, *flags, "--kafka", f"127.0.0.1:{broker.port}")
+        return self.bench_at(broker, verb, *flags, "--kafka", f"127.0.0.1:{broker.port}")
 
-    def load(self, broker, verb, *flags):
+    def bench_at(self, broker, verb, *flags):
         """The JSON of a `mink bench`, told where the load goes."""
         command = [self.mink, "bench", verb, *flags, "--addr", broker.addr(), "--node-pid", broker.pid, "--output", "json"]
         done = subprocess.run(self.on_client_cores(*command), capture_output=True, text=True)
