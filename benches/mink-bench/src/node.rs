@@ -100,7 +100,7 @@ impl BenchNode {
         for bucket in self.buckets.iter().cycle().take(batches) {
             let Batch { header, bytes } = batch.clone();
             let permit = self.permits.take(bytes.len() as u64).await;
-            let handed = self.source.append(*bucket, header, bytes, TimestampType::CreateTime, permit);
+            let handed = self.source.append(*bucket, header, bytes.into(), TimestampType::CreateTime, permit);
             tickets.push(sound(handed.await, "an append is handed over"));
         }
         for mut ticket in tickets {

@@ -105,7 +105,7 @@ impl BenchShard {
             let Batch { header, bytes } = batch.clone();
             let (reply, ticket) = append_reply(self.permits.take(bytes.len() as u64).await);
             let timestamps = TimestampType::CreateTime;
-            let append = Append { bucket: *bucket, header, batch: bytes, timestamps, reply };
+            let append = Append { bucket: *bucket, header, batch: bytes.into(), timestamps, reply };
             assert!(self.handle.appends.send(append).await.is_ok(), "the shard runs");
             tickets.push(ticket);
         }

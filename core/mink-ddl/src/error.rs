@@ -44,6 +44,12 @@ impl ParseError {
         }
     }
 
+    /// What is wrong and where, without numbers: for a text of which the user wrote only a part.
+    pub fn without_numbers(&self) -> String {
+        let ParseError { message, excerpt, caret, .. } = self;
+        format!("{message}\n{excerpt}\n{:caret$}^", "")
+    }
+
     /// The same error in the terms of the script that the statement is a part of.
     #[must_use]
     pub fn within(mut self, part: &Part<'_>) -> ParseError {
@@ -57,8 +63,8 @@ impl ParseError {
 
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ParseError { line, column, message, excerpt, caret } = self;
-        write!(f, "line {line}, column {column}: {message}\n{excerpt}\n{:caret$}^", "")
+        let ParseError { line, column, .. } = self;
+        write!(f, "line {line}, column {column}: {}", self.without_numbers())
     }
 }
 

@@ -7,8 +7,8 @@ use crate::statement::Statement;
 use mink_types::DatabaseName;
 
 /// What a statement may begin with, and where to go for what newcomers try first.
-const STATEMENTS: &str = "CREATE, DROP or ALTER; SHOW DATABASES, TABLES, PARTITIONS or CREATE TABLE; DESCRIBE \
-     (rows are read by `mink read` or DoGet and written by `mink write` or DoPut; there is no USE: write database.table)";
+const STATEMENTS: &str = "CREATE, DROP or ALTER; SHOW DATABASES, TABLES, PARTITIONS or CREATE TABLE; DESCRIBE; USE \
+     (rows are read by `mink read` or DoGet and written by `mink write` or DoPut)";
 
 /// Parses one statement, with or without a `;` at its end. A table without a database is of the default one, or refused.
 ///
@@ -36,6 +36,10 @@ pub fn parse(text: &str, default_database: Option<&DatabaseName>) -> Result<Stat
         let path = parser.table_path()?;
         parser.end("the end of the statement")?;
         Ok(Statement::Describe { path })
+    } else if parser.take_word("USE") {
+        let name = parser.database_name()?;
+        parser.end("the end of the statement")?;
+        Ok(Statement::Use { name })
     } else {
         Err(parser.expected(STATEMENTS))
     }

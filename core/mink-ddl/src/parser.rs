@@ -220,7 +220,8 @@ impl<'a> Parser<'a> {
             (database.clone(), first, place)
         } else {
             let message = format_args!(
-                "{} has no database; write DATABASE.TABLE, each in its own quotes if it needs any",
+                "{} has no database; write DATABASE.TABLE, each in its own quotes if it needs any; in `mink sql`, USE \
+                 names a database for what follows",
                 shown(&first)
             );
             return Err(self.error(place, message));

@@ -63,6 +63,7 @@ impl fmt::Display for Statement {
             Statement::ShowPartitions { path } => write!(f, "SHOW PARTITIONS {}", Address(path)),
             Statement::ShowCreateTable { path } => write!(f, "SHOW CREATE TABLE {}", Address(path)),
             Statement::Describe { path } => write!(f, "DESCRIBE {}", Address(path)),
+            Statement::Use { name } => write!(f, "USE {}", Name(name.as_str())),
         }
     }
 }

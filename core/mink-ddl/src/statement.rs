@@ -50,6 +50,10 @@ pub enum Statement {
     Describe {
         path: TablePath,
     },
+    /// Names without a database are of this one from here on. For whoever keeps a session: a node keeps none.
+    Use {
+        name: DatabaseName,
+    },
 }
 
 /// One action of an ALTER TABLE.

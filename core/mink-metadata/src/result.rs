@@ -75,7 +75,9 @@ pub enum Refusal {
     DatabaseNotFound { name: DatabaseName },
     #[error("the database exists already")]
     DatabaseExists { id: DatabaseId },
-    #[error("database {name} still has tables; drop them first")]
+    #[error(
+        "database {name} still has tables; `mink table list` or SHOW TABLES FROM {name} shows them: drop them first"
+    )]
     DatabaseNotEmpty { name: DatabaseName },
     #[error("table {id} does not exist")]
     TableNotFound { id: TableId },

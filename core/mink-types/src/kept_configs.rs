@@ -3,6 +3,7 @@
 //!
 //! Lives on: anywhere (pure).
 //! Invariants: a value that is kept is one that Kafka would take, in the form in which Kafka shows it; a table without any pays one word.
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Longest value of a kept configuration, in bytes.
@@ -43,13 +44,14 @@ const INT_MAX: i64 = i32::MAX as i64;
 const MAX: i64 = i64::MAX;
 const CODECS: &[&str] = &["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"];
 const LEAST_LAG: &str = "min.compaction.lag.ms";
+const GZIP_LEVEL: &str = "compression.gzip.level";
 const MOST_LAG: &str = "max.compaction.lag.ms";
 
 impl Kept {
     /// In the order of their names, with the ranges and defaults of Kafka 4.4. One default is another: no time of a record is too far ahead.
     #[rustfmt::skip]
     pub const ALL: &'static [Kept] = &[
-        kept("compression.gzip.level", Int(-1, 9), "-1"),
+        kept(GZIP_LEVEL, Int(-1, 9), "-1"),
         kept("compression.lz4.level", Int(1, 17), "9"),
         kept("compression.type", OneOf(CODECS), "producer"),
         kept("compression.zstd.level", Int(-131_072, 22), "3"),
@@ -93,7 +95,7 @@ impl Kept {
     }
 
     /// A value as Kafka shows it; what would be accepted, if it is none.
-    pub(crate) fn value(&self, text: &str) -> Result<String, &'static str> {
+    pub(crate) fn value(&self, text: &str) -> Result<String, Cow<'static, str>> {
         let text = text.trim();
         let value = match self.kind {
             Boolean | False => {
@@ -102,8 +104,7 @@ impl Kept {
             }
             Int(least, most) | Long(least, most) => {
                 let number = text.parse().ok().filter(|number: &i64| (least..=most).contains(number));
-                // A level of compression is none at 0.
-                let is_taken = |number: &i64| self.name != "compression.gzip.level" || *number != 0;
+                let is_taken = |number: &i64| self.name != GZIP_LEVEL || *number != 0;
                 number.filter(is_taken).map(|number| number.to_string())
             }
             Ratio => {
@@ -113,18 +114,26 @@ impl Kept {
             OneOf(values) => values.contains(&text).then(|| text.to_owned()),
             Replicas => replicas(text),
         };
-        value.filter(|value| value.len() <= KEPT_VALUE_BYTES_MAX).ok_or(self.accepted())
+        value.filter(|value| value.len() <= KEPT_VALUE_BYTES_MAX).ok_or_else(|| self.accepted())
     }
 
-    fn accepted(&self) -> &'static str {
-        match self.kind {
+    fn accepted(&self) -> Cow<'static, str> {
+        let accepted = match self.kind {
             Boolean => "true or false",
             False => "false",
-            Int(..) | Long(..) => "a whole number that Kafka accepts",
+            // A level of compression is none at 0.
+            Int(..) if self.name == GZIP_LEVEL => "a whole number from 1 to 9, or -1",
+            Int(least, MAX) | Long(least, MAX) => {
+                return format!("a whole number, {least} or more").into();
+            }
+            Int(least, most) | Long(least, most) => {
+                return format!("a whole number from {least} to {most}").into();
+            }
             Ratio => "a number from 0 to 1",
             OneOf(_) => "producer, uncompressed, gzip, snappy, lz4 or zstd",
             Replicas => "*, or a list of partition:broker of at most 1,024 bytes",
-        }
+        };
+        accepted.into()
     }
 }
 

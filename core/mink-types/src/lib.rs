@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod civil;
+mod closest;
 mod ids;
 mod kept_configs;
 mod limits;
@@ -17,6 +18,7 @@ pub mod schema;
 mod time;
 
 pub use civil::Civil;
+pub use closest::closest;
 pub use ids::{
     BucketEpoch, BucketId, BucketIndex, ClusterUuid, DatabaseId, Incarnation, LogIndex, NodeId, Offset,
     OffsetRange, PartitionId, ProducerEpoch, ProducerId, RequestId, RowHash, Sequence, SessionId, TableId,

@@ -16,7 +16,8 @@ Try it:
   mink sql                           databases and tables with columns
   mink doctor                        is everything well?
 
-Results go to stdout, logs and progress to stderr. Exit codes: 0 done, 1 failed, 2 wrong usage.";
+Results go to stdout, logs and progress to stderr. Exit codes: 0 done, 1 failed, 2 wrong usage,
+130 interrupted.";
 
 /// Mink: streaming storage on an object store. Speaks the Kafka protocol and Arrow Flight.
 #[derive(Debug, Parser)]

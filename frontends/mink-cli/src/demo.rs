@@ -42,6 +42,10 @@ Examples:
   mink demo
   mink demo --keep            leave the node running, to look around with kcat and mink read; Ctrl-C ends it
 
+First 100,000 flights go in as records over Kafka's protocol. The node is killed (kill -9) in the middle and once more at \
+the end; all records are read back by offset and by time. Then the same flights become rows: SQL makes the table \
+demo.flights with seven columns, Arrow Flight takes the rows, and a scan of two columns with a filter is compared.
+
 Everything happens in a temporary directory and on 127.0.0.1, and is removed at the end.";
 
 #[derive(Debug, Args)]

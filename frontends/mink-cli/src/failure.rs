@@ -12,8 +12,21 @@ pub(crate) enum Failure {
     Usage(String),
     /// It did not work: exit 1.
     Failed(String),
+    /// The user stopped it before its end: exit 130, as shells tell of an interrupt.
+    Interrupted(String),
     /// Whoever read our output has gone; that is no failure, and nobody is left to tell.
     Unheard,
+}
+
+/// The exit code of what an interrupt has ended.
+const INTERRUPTED: u8 = 130;
+
+/// Resolves when the user interrupts the command; from the first call on an interrupt does nothing else.
+pub(crate) async fn interrupted() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        // Without a handler an interrupt ends the process by itself.
+        std::future::pending::<()>().await;
+    }
 }
 
 impl Failure {
@@ -51,7 +64,7 @@ impl Failure {
     /// What went wrong.
     pub(crate) fn words(&self) -> &str {
         match self {
-            Failure::Usage(words) | Failure::Failed(words) => words,
+            Failure::Usage(words) | Failure::Failed(words) | Failure::Interrupted(words) => words,
             Failure::Unheard => "nobody reads the results",
         }
     }
@@ -66,6 +79,10 @@ impl Failure {
             Failure::Failed(words) => {
                 eprintln!("mink: {words}");
                 ExitCode::FAILURE
+            }
+            Failure::Interrupted(words) => {
+                eprintln!("mink: {words}");
+                ExitCode::from(INTERRUPTED)
             }
             Failure::Unheard => ExitCode::SUCCESS,
         }

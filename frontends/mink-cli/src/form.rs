@@ -3,6 +3,8 @@
 //! Lives on: anywhere (pure).
 //! Invariants: what `mink read --output json` prints, `mink write` takes back byte for byte.
 pub(crate) mod columns;
+pub(crate) mod day;
+pub(crate) mod named;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -2,6 +2,7 @@
 //!
 //! Lives on: the command's task, and one task per partition where records are followed.
 //! Invariants: without `--follow` it ends at what was there when it began; what is read and not yet printed is bounded.
+mod away;
 mod condition;
 mod print;
 mod records;
@@ -140,10 +141,10 @@ pub(crate) async fn run(args: ReadArgs) -> Result<(), Failure> {
             })
             .await
         }
-        Contents::Rows(table) => {
+        Contents::Rows(table, client) => {
             let why = "is for tables of Kafka's clients; rows are typed, and docs/json.md says how they are written";
             refuse_given(&[("--encoding", args.encoding.is_some())], why)?;
-            rows::read(table, &args).await
+            rows::read(&table, &client, &args).await
         }
     }
 }

@@ -4,10 +4,13 @@
 //! Invariants: a script is split wholly before anything of it is done; it ends at the first statement that fails, with exit code 1.
 mod row;
 mod script;
+mod session;
 mod shell;
 
 pub(crate) use row::Row;
-pub(crate) use script::{read_script, run as run_script, starts_with};
+pub(crate) use script::{Source, read_script, run as run_script, starts_with};
+
+use session::Session;
 
 use crate::address::AdminAddress;
 use crate::failure::Failure;
@@ -23,9 +26,11 @@ Examples:
   mink sql -e 'CREATE DATABASE sales'
   mink sql -e 'CREATE TABLE sales.orders (id BIGINT NOT NULL, customer STRING); SHOW TABLES FROM sales'
   mink sql -f schema.sql                               statements end with ;
-  mink sql -e 'DESCRIBE sales.orders' --output json
+  mink sql -e 'USE sales; DESCRIBE orders' --output json
+  mink sql -e 'SHOW CREATE TABLE sales.orders' | mink sql --addr other:9123
 
-Statements: CREATE and DROP DATABASE; CREATE, ALTER and DROP TABLE; SHOW DATABASES, TABLES, PARTITIONS and CREATE TABLE; DESCRIBE.
+Statements: CREATE and DROP DATABASE; CREATE, ALTER and DROP TABLE; SHOW DATABASES, TABLES, PARTITIONS and CREATE TABLE; DESCRIBE;
+USE, which names the database of names without one.
 Rows go in and out with `mink write` and `mink read`. docs/sql.md has all types and options.";
 
 #[derive(Debug, Args)]
@@ -53,7 +58,8 @@ pub(crate) async fn run(args: SqlArgs) -> Result<(), Failure> {
         (None, None) => (Some("stdin".to_owned()), read_script(Path::new("-"))?),
     };
     let client = args.node.flight().await?;
-    run_script(&client, source.as_deref(), &text, |rows| print(form, rows)).await
+    let source = source.as_deref().map_or(Source::Typed, Source::Named);
+    run_script(&client, source, &text, |rows| print(form, rows)).await
 }
 
 /// Runs one statement that was made here; its rows.
@@ -70,7 +76,17 @@ pub(crate) fn tell(rows: &[Row]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints what a statement has answered: for people a result in words, and rows as a table.
+/// The statements that SHOW CREATE TABLE has answered, whole: `mink sql` takes them again. None for other rows.
+fn statements(rows: &[Row]) -> Option<String> {
+    let columns = row::columns(rows);
+    let is_statement = matches!(columns.as_slice(), [only] if only == "create_statement");
+    is_statement.then(|| {
+        let texts = rows.iter().flat_map(|row| row.values(&columns));
+        texts.map(|text| crate::output::text(&text) + ";\n").collect()
+    })
+}
+
+/// Prints what a statement has answered: for people a result in words, statements as they are, and rows as a table.
 fn print(form: Form, rows: &[Row]) -> Result<(), Failure> {
     if form == Form::Table {
         if rows.is_empty() {
@@ -79,6 +95,9 @@ fn print(form: Form, rows: &[Row]) -> Result<(), Failure> {
         }
         if let Some(results) = rows.iter().map(row::told).collect::<Option<Vec<_>>>() {
             return Ok(writeln!(std::io::stdout(), "{}", results.join("\n"))?);
+        }
+        if let Some(statements) = statements(rows) {
+            return Ok(write!(std::io::stdout(), "{statements}")?);
         }
     }
     let columns = row::columns(rows);
@@ -101,6 +120,18 @@ mod tests {
     struct Line {
         #[command(flatten)]
         args: SqlArgs,
+    }
+
+    #[test]
+    fn a_statement_that_makes_a_table_is_shown_so_that_it_can_be_run_again() {
+        let text = "CREATE TABLE a.b (\n  c STRING COMMENT 'it''s; -- so'\n)";
+        let rows = vec![Row::of([("create_statement", text.into())]); 2];
+        let shown = statements(&rows).expect("statements");
+        assert_eq!(shown, format!("{text};\n{text};\n"));
+        let parts: Vec<_> = mink_ddl::split(&shown).collect::<Result<_, _>>().expect("whole");
+        assert_eq!(parts.iter().map(|part| part.text).collect::<Vec<_>>(), [text, text]);
+        assert_eq!(statements(&[Row::of([("partition", 5.into()), ("create_statement", "x".into())])]), None);
+        assert_eq!(statements(&[]), None);
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod create;
 mod describe;
 
 use crate::address::{AdminAddress, Place, table_path};
+use crate::database;
 use crate::failure::Failure;
 use crate::output::{Form, OutputArgs, printer};
 use crate::sql;
@@ -39,11 +40,16 @@ enum Verb {
     /// Alter a table: its columns, options, partitions
     Alter(alter::AlterArgs),
     /// Drop a table and its records
-    #[command(after_help = "Examples:\n  mink table drop sales.orders\n  mink table drop kafka.events")]
+    #[command(
+        after_help = "Examples:\n  mink table drop sales.orders\n  mink table drop kafka.events --if-exists"
+    )]
     Drop {
         /// DATABASE.TABLE
         #[arg(value_parser = table_path)]
         table: TablePath,
+        /// It may be gone already
+        #[arg(long)]
+        if_exists: bool,
         #[command(flatten)]
         node: AdminAddress,
     },
@@ -70,18 +76,30 @@ pub(crate) async fn run(args: TableArgs) -> Result<(), Failure> {
         Verb::Describe(args) => describe::run(args).await,
         Verb::Create(args) => create::run(args).await,
         Verb::Alter(args) => alter::run(args).await,
-        Verb::Drop { table, node } => {
-            if let Place::Http(_) = node.place()? {
-                node.http().await?.call(Method::DELETE, &route(&table), None).await?;
-            } else {
-                let path = table.clone();
-                let statement = Statement::DropTable { path, if_exists: false, purge: false };
-                sql::rows(&node.flight().await?, &statement.to_string()).await?;
-            }
-            eprintln!("dropped table {table}");
-            Ok(())
-        }
+        Verb::Drop { table, if_exists, node } => drop_table(table, if_exists, &node).await,
     }
+}
+
+async fn drop_table(path: TablePath, if_exists: bool, node: &AdminAddress) -> Result<(), Failure> {
+    let Place::Http(_) = node.place()? else {
+        let statement = Statement::DropTable { path, if_exists, purge: false };
+        return sql::tell(&sql::rows(&node.flight().await?, &statement.to_string()).await?);
+    };
+    let dropped = node.http().await?.call(Method::DELETE, &route(&path), None).await;
+    if dropped.is_err() && if_exists && !is_listed(node, &path).await? {
+        eprintln!("unchanged table {path}");
+        return Ok(());
+    }
+    dropped.map_err(database::advised)?;
+    eprintln!("dropped table {path}");
+    Ok(())
+}
+
+/// Whether the node has a table, by `/api/v1`: its refusals are words for people alone.
+async fn is_listed(node: &AdminAddress, path: &TablePath) -> Result<bool, Failure> {
+    let tables = node.http().await?.get("/tables").await?;
+    let mut named = tables.as_array().into_iter().flatten().map(|table| field(table, "table"));
+    Ok(named.any(|name| name == path.to_string().as_str()))
 }
 
 fn route(table: &TablePath) -> String {

@@ -7,8 +7,11 @@ mod convert;
 mod csv;
 mod input;
 mod json;
+mod magic;
+mod partition;
 mod portion;
 mod records;
+mod row_bytes;
 mod rows;
 mod target;
 
@@ -25,6 +28,7 @@ const EXAMPLES: &str = "\
 Examples:
   mink write sales.orders orders.parquet
   mink write sales.orders orders.csv --columns id,amount
+  mink write sales.days day.csv --partition dt=2026-01-31     rows that do not say their dt get this one
   mink write kafka.events events.jsonl
   mink read sales.orders | mink write sales.copy
   mink read sales.orders --output arrow | mink write sales.copy --format arrow
@@ -58,8 +62,8 @@ pub(crate) struct WriteArgs {
     /// All rows to this bucket; else the table's bucket key tells, or they go in turn
     #[arg(long, value_name = "N")]
     bucket: Option<u32>,
-    /// Of rows COLUMN=VALUE, else each row tells its partition. Of records a number, else their own, their key's as Kafka's
-    /// clients choose it, or in turn
+    /// Of rows COLUMN=VALUE, which rows that do not say it get, else each row tells its partition. Of records a number, else
+    /// their own, their key's as Kafka's clients choose it, or in turn
     #[arg(long, value_name = "P")]
     partition: Vec<String>,
     /// How keys, values and headers of records stand in JSON lines (text if not given)
@@ -130,7 +134,7 @@ pub(crate) async fn run(args: WriteArgs) -> Result<(), Failure> {
             })
             .await
         }
-        Contents::Rows(table) => {
+        Contents::Rows(table, client) => {
             let flags =
                 [("--encoding", args.encoding.is_some()), ("--compression", args.compression.is_some())];
             refuse_given(
@@ -138,7 +142,7 @@ pub(crate) async fn run(args: WriteArgs) -> Result<(), Failure> {
                 "is for tables of Kafka's clients; rows are typed, and the table's options say how they are stored",
             )?;
             let form = file_form(&args.file, args.format)?;
-            rows::write(table, form, &args).await
+            rows::write(&table, &client, form, &args).await
         }
     }
 }

@@ -67,7 +67,7 @@ pub(crate) fn partition_values(table: &Table, named: &[(String, String)]) -> Res
     let columns: Vec<_> = schema.partitioned_by().iter().filter_map(|id| schema.column_by_id(*id)).collect();
     let wanted = || columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>().join(", ");
     if columns.is_empty() {
-        return Err(Status::invalid_argument(format!("table {} is not partitioned", table.path)));
+        return Err(Status::invalid_argument(not_partitioned(&table.path)));
     }
     if let Some((unknown, _)) =
         named.iter().find(|(name, _)| !columns.iter().any(|column| column.name == *name))
@@ -109,10 +109,50 @@ pub(crate) fn partition_named(
     match table.partition_of(&values) {
         Some(partition) => Ok(Some(partition)),
         None => Err(Status::not_found(format!(
-            "table {} has no such partition; create it, or see `mink partition list {}`",
-            table.path, table.path
+            "{}; `mink partition create` makes it",
+            no_such_partition(table, &values)
         ))),
     }
+}
+
+/// What is said to whoever asks for the partitions of a table that has none.
+pub(crate) fn not_partitioned(path: &TablePath) -> String {
+    format!(
+        "table {path} is not partitioned: leave the partition out, or make a table that is, by CREATE TABLE ... PARTITIONED BY (column)"
+    )
+}
+
+/// What is said where a partition is not there.
+pub(crate) fn no_such_partition(table: &Table, values: &[Literal]) -> String {
+    let (path, name) = (&table.path, partition_name(table, values));
+    format!(
+        "table {path} has no such partition: {name}; SHOW PARTITIONS or `mink partition list {path}` shows those there are"
+    )
+}
+
+/// A partition as people name it: `dt=2026-01-31, region=north`. Cut, and with control characters escaped: it may reach a terminal.
+pub(crate) fn partition_name(table: &Table, values: &[Literal]) -> String {
+    let schema = table.schema();
+    let columns = schema.into_iter().flat_map(|schema| schema.partitioned_by());
+    let columns = columns.filter_map(|id| schema?.column_by_id(*id));
+    let named = columns.zip(values).map(|(column, value)| {
+        let (name, value) = (shown(&column.name), shown(&literal_text(&column.data_type, value)));
+        format!("{name}={value}")
+    });
+    named.collect::<Vec<_>>().join(", ")
+}
+
+/// Of a name or a value, in words for people, in characters.
+const SHOWN_CHARS: usize = 60;
+
+fn shown(text: &str) -> String {
+    let printed = text.chars().take(SHOWN_CHARS).flat_map(|found| {
+        let is_plain = matches!(found, '\'' | '"' | '\\');
+        let escaped = (!is_plain).then(|| found.escape_debug());
+        escaped.into_iter().flatten().chain(is_plain.then_some(found))
+    });
+    let cut = if text.chars().nth(SHOWN_CHARS).is_some() { "..." } else { "" };
+    printed.collect::<String>() + cut
 }
 
 /// The buckets that a call is about: one, those of a partition, or all.
@@ -156,4 +196,73 @@ pub(crate) fn partition_columns(table: &Table) -> String {
     let ids = schema.into_iter().flat_map(|schema| schema.partitioned_by());
     let names = ids.filter_map(|id| schema?.column_by_id(*id)).map(|column| column.name.as_str());
     names.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use mink_ddl::Statement;
+    use mink_metadata::{Command, FEATURE_LEVEL_MAX, Group, NewTable};
+    use mink_types::{ClusterUuid, LogFormat, RequestId, SessionId, TableOptions, TableUuid, Witness};
+    use std::sync::Arc;
+
+    const ORDERS: &str = "CREATE TABLE sales.orders (id BIGINT, dt DATE NOT NULL, region STRING NOT NULL) \
+         PARTITIONED BY (dt, region)";
+
+    /// Metadata with the table `sales.orders` of four buckets, partitioned by `dt` and `region`.
+    pub(crate) fn state() -> State {
+        let Ok(Statement::CreateTable { path, draft, .. }) = mink_ddl::parse(ORDERS, None) else {
+            panic!("{ORDERS}")
+        };
+        let database = Command::CreateDatabase { name: path.database.clone() };
+        let levels = (2..=FEATURE_LEVEL_MAX).map(|level| Command::RaiseFeatureLevel { level });
+        let table = Command::CreateTable(NewTable {
+            path,
+            uuid: TableUuid([5; 16]),
+            options: TableOptions { format: LogFormat::Arrow, buckets: 4, ..TableOptions::default() },
+            schema: Some(Arc::new(Schema::create(draft).expect("a schema"))),
+            kafka_database: DatabaseName::new("kafka").expect("a name"),
+            buckets_max: 100,
+        });
+        let mut group = Group::new();
+        for (counter, command) in (1_u64..).zip([database].into_iter().chain(levels).chain([table])) {
+            let request = RequestId { session: SessionId([1; 16]), counter };
+            group.push(request, &command).expect("room in the row");
+        }
+        let mut state = State::new(ClusterUuid([7; 16]));
+        drop(state.apply(&group.row(Witness::default())).expect("a row that follows"));
+        state
+    }
+
+    fn value(column: &str, value: &str) -> (String, String) {
+        (column.to_owned(), value.to_owned())
+    }
+
+    #[test]
+    fn a_partition_is_called_by_its_values_cut_and_without_control_characters() {
+        let state = state();
+        let table = find(&state, &TablePath::parse("sales.orders").expect("a path")).expect("the table");
+        let name = |region: &str| {
+            let values = [value("region", region), value("dt", "2026-01-31")];
+            partition_name(table, &partition_values(table, &values).expect("values"))
+        };
+        assert_eq!(name("north's \"sea\" ä"), "dt=2026-01-31, region=north's \"sea\" ä");
+        assert_eq!(name("\u{1b}[2J\n"), "dt=2026-01-31, region=\\u{1b}[2J\\n");
+        assert!(name(&"x".repeat(500)).ends_with("xxx...") && name(&"x".repeat(500)).len() < 100);
+    }
+
+    #[test]
+    fn a_partition_that_is_not_there_is_named_and_the_way_to_it_said() {
+        let state = state();
+        let table = find(&state, &TablePath::parse("sales.orders").expect("a path")).expect("the table");
+        let named = [("dt", "2026-01-31"), ("region", "north")]
+            .map(|(column, value)| PartitionValue { column: column.into(), value: value.into() });
+        let refused = partition_named(table, &named).expect_err("there is none");
+        for words in ["no such partition: dt=2026-01-31, region=north;", "`mink partition list sales.orders`"]
+        {
+            assert!(refused.message().contains(words), "{refused}");
+        }
+        let flat = not_partitioned(&table.path);
+        assert!(flat.contains("is not partitioned") && flat.contains("PARTITIONED BY"), "{flat}");
+    }
 }

@@ -3,14 +3,8 @@
 //! Lives on: the service runtime, shared by all calls.
 //! Owns: the lines of those that wait.
 //! Invariants: I20: what is taken never exceeds the budget. Large messages leave a part of it to small ones, and wait in a line of their own.
-//! Of those that wait, the one that came last and the one that waits for the
-//! longest have their turn alternately: in the order of their coming alone, a client that reads would wait behind every one that came before
-//! it and takes nothing. Whoever gives up leaves the line, and passes the turn on if it had it.
-use mink_router::{BytePermit, BytePermits};
-use std::collections::BTreeMap;
-use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Poll, Waker};
+//! Of those that wait, the one that came last and the one that waits for the longest have it by turns ([`Turns`]).
+use mink_router::{BytePermit, BytePermits, Turns};
 use std::time::Duration;
 
 /// So many reads have room side by side, and each asks for no less and no more.
@@ -28,39 +22,13 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 #[derive(Clone, Debug)]
 pub(crate) struct Answers {
     bytes: BytePermits,
-    reads: Arc<Mutex<Line>>,
-    large: Arc<Mutex<Line>>,
-}
-
-/// Those that wait.
-#[derive(Debug, Default)]
-struct Line {
-    /// Who has the turn.
-    turn: Option<u64>,
-    last_was_newest: bool,
-    next: u64,
-    /// The others, in the order in which they came.
-    waiting: BTreeMap<u64, Option<Waker>>,
-}
-
-/// One's place in the line, with or without the turn; left when dropped.
-struct Place<'a> {
-    line: &'a Mutex<Line>,
-    number: u64,
-}
-
-fn waiting(line: &Mutex<Line>) -> usize {
-    let line = lock(line);
-    line.waiting.len() + usize::from(line.turn.is_some())
-}
-
-fn lock(line: &Mutex<Line>) -> MutexGuard<'_, Line> {
-    line.lock().unwrap_or_else(PoisonError::into_inner)
+    reads: Turns,
+    large: Turns,
 }
 
 impl Answers {
     pub(crate) fn new(bytes: BytePermits) -> Answers {
-        Answers { bytes, reads: Arc::default(), large: Arc::default() }
+        Answers { bytes, reads: Turns::default(), large: Turns::default() }
     }
 
     /// Waits for `bytes`; what is larger than the whole budget takes all of it.
@@ -68,11 +36,11 @@ impl Answers {
         if let Some(permit) = self.try_take(bytes) {
             return permit;
         }
-        let place = Place::new(if self.is_large(bytes) { &self.large } else { &self.reads });
-        place.turn().await;
         if !self.is_large(bytes) {
+            let _turn = self.reads.take().await;
             return self.bytes.take(bytes).await;
         }
+        let _turn = self.large.take().await;
         loop {
             if let Some(permit) = self.try_take_large(bytes) {
                 return permit;
@@ -86,7 +54,7 @@ impl Answers {
         if !self.is_large(bytes) {
             return self.bytes.try_take(bytes);
         }
-        if waiting(&self.large) > 0 { None } else { self.try_take_large(bytes) }
+        if self.large.is_empty() { self.try_take_large(bytes) } else { None }
     }
 
     fn try_take_large(&self, bytes: u64) -> Option<BytePermit> {
@@ -106,7 +74,7 @@ impl Answers {
 
     /// Whether somebody waits, beside so many who are known to.
     pub(crate) fn is_wanted(&self, beside: usize) -> bool {
-        waiting(&self.reads) + waiting(&self.large) > beside
+        self.reads.len() + self.large.len() > beside
     }
 
     /// Whether there is so much that scans may read ahead of their clients.
@@ -116,49 +84,6 @@ impl Answers {
 
     pub(crate) fn total_bytes(&self) -> u64 {
         self.bytes.total_bytes()
-    }
-}
-
-impl Place<'_> {
-    fn new(line: &Mutex<Line>) -> Place<'_> {
-        let mut places = lock(line);
-        let number = places.next;
-        places.next += 1;
-        if places.turn.is_none() {
-            places.turn = Some(number);
-        } else {
-            places.waiting.insert(number, None);
-        }
-        Place { line, number }
-    }
-
-    async fn turn(&self) {
-        poll_fn(|context| {
-            let mut line = lock(self.line);
-            if line.turn == Some(self.number) {
-                return Poll::Ready(());
-            }
-            line.waiting.insert(self.number, Some(context.waker().clone()));
-            Poll::Pending
-        })
-        .await;
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        let mut line = lock(self.line);
-        line.waiting.remove(&self.number);
-        if line.turn != Some(self.number) {
-            return;
-        }
-        line.last_was_newest = !line.last_was_newest;
-        let next = if line.last_was_newest { line.waiting.pop_last() } else { line.waiting.pop_first() };
-        line.turn = next.as_ref().map(|(number, _)| *number);
-        drop(line);
-        if let Some((_, Some(waker))) = next {
-            waker.wake();
-        }
     }
 }
 

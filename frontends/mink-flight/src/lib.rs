@@ -9,7 +9,6 @@
 
 mod action;
 mod address;
-mod admission;
 mod answer_body;
 mod answers;
 mod counters;

@@ -3,9 +3,9 @@
 //! Lives on: the service runtime; polled by tonic.
 //! Invariants: I20: a connection that does not say within its time that it speaks HTTP/2 is closed, and one that takes nothing of the answer
 //! to a call that was cut off, while others wait for its memory. Pings look after the others.
-use crate::admission::Admitted;
 use crate::counters::{Closed, FlightCounters};
 use futures::task::AtomicWaker;
+use mink_router::Admitted;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -157,17 +157,16 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Connection<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admission::Admission;
     use futures::FutureExt;
+    use mink_router::Admission;
     use mink_types::Limits;
     use std::net::{IpAddr, Ipv4Addr};
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
-    use tokio::time::Instant;
 
     fn connection(patience: Duration, counters: &FlightCounters) -> (Connection<DuplexStream>, DuplexStream) {
         let (node, client) = duplex(1024);
         let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        let place = Admission::new(&Limits::default()).admit(address, Instant::now()).expect("room");
+        let place = Admission::new(&Limits::default()).admit(address, Duration::ZERO).expect("room");
         (Connection::new(node, place, patience, counters.clone()), client)
     }
 

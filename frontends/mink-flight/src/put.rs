@@ -17,7 +17,7 @@ use mink_proto::{Append, Placed, PutAck, PutBatch, Writer, command};
 use mink_record::RecordError;
 use mink_record::arrow::{EncodeOptions, Intake, IpcMessage, Received, StatedSchema};
 use mink_record::kafka::{BatchHeader, ProducedLimits, ProducerStamp};
-use mink_router::{AppendError, AppendTicket, BytePermit, Lost, Position, WatchedOffset};
+use mink_router::{AppendError, AppendTicket, BatchBytes, BytePermit, Lost, Position, WatchedOffset};
 use mink_rt::Task;
 use mink_types::schema::Schema;
 use mink_types::{BucketId, PartitionId, ProducerId, Sequence, TimestampType};
@@ -392,7 +392,8 @@ impl Put {
     async fn append(&self, bucket: BucketId, frame: Bytes, permit: BytePermit) -> Result<Handed, Status> {
         let header = BatchHeader::parse(&frame).or_status()?;
         let (count, bytes) = (u32::try_from(header.record_count).unwrap_or(0), frame.len() as u64);
-        let appended = self.node.source.append(bucket, header, frame, TimestampType::LogAppendTime, permit);
+        let own = BatchBytes::Own(frame);
+        let appended = self.node.source.append(bucket, header, own, TimestampType::LogAppendTime, permit);
         let mut ticket = appended.await.or_status()?;
         let rows = u64::from(count);
         match ticket.ordered().await.or_status()? {

@@ -3,7 +3,6 @@
 //! Lives on: the service runtime.
 //! Owns: the socket that listens.
 //! Invariants: I20: connections, how fast they come, their calls and the messages of each are bounded.     See: docs/security.md
-use crate::admission::Admission;
 use crate::answer_body::AnswerBody;
 use crate::answers::Answers;
 use crate::counters::Closed;
@@ -16,6 +15,7 @@ use arrow_flight::flight_service_server::FlightServiceServer;
 use futures::future::{MapOk, TryFutureExt};
 use futures::stream::{self, Stream};
 use mink_api::{Admin, LogSource};
+use mink_router::{Admission, TurnedAway};
 use mink_rt::Service;
 use std::future::Future;
 use std::io;
@@ -120,7 +120,7 @@ impl FlightServer {
 
 /// The connections that come and are let in.
 fn connections(listener: TcpListener, node: Arc<Node>) -> impl Stream<Item = io::Result<Connection>> {
-    let door = Admission::new(&node.config.limits);
+    let (door, began) = (Admission::new(&node.config.limits), Instant::now());
     let patience = Duration::from_millis(node.config.limits.frame_deadline_ms);
     stream::unfold((listener, door, node), move |(listener, door, node)| async move {
         loop {
@@ -132,7 +132,7 @@ fn connections(listener: TcpListener, node: Arc<Node>) -> impl Stream<Item = io:
                     continue;
                 }
             };
-            match door.admit(peer.ip(), Instant::now()) {
+            match door.admit(peer.ip(), began.elapsed()) {
                 Ok(place) => {
                     if let Err(error) = stream.set_nodelay(true) {
                         tracing::debug!(%error, "a connection of Flight keeps small packets back");
@@ -146,8 +146,12 @@ fn connections(listener: TcpListener, node: Arc<Node>) -> impl Stream<Item = io:
     })
 }
 
-fn turn_away(node: &Node, stream: TcpStream, peer: SocketAddr, why: Closed) {
+fn turn_away(node: &Node, stream: TcpStream, peer: SocketAddr, why: TurnedAway) {
     drop(stream);
+    let why = match why {
+        TurnedAway::TooMany => Closed::ConnectionLimit,
+        TurnedAway::TooFast => Closed::ConnectionRate,
+    };
     if let Some(closed) = node.counters.closed(why) {
         tracing::warn!(
             %peer, reason = why.name(), closed,

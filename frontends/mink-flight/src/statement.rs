@@ -5,12 +5,12 @@
 //! partitions, which follow one by one. The fields of a row stand in the order in which they are to be shown.
 use crate::address;
 use crate::node::Node;
-use crate::status::OrStatus;
+use crate::status::{OrStatus, advised};
 use mink_api::AdminError;
 use mink_ddl::{Change, Statement, literal_text, parse, show_create};
 use mink_metadata::Table;
-use mink_types::schema::{FieldId, Schema, SchemaChange};
-use mink_types::{LogFormat, OptionError, PartitionId, TableOptions, TablePath};
+use mink_types::schema::{FieldId, Literal, Schema, SchemaChange};
+use mink_types::{DatabaseName, LogFormat, OptionError, PartitionId, TableOptions, TablePath};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +18,11 @@ use tonic::Status;
 
 /// How long a new table's buckets may take to open before its creation is answered all the same.
 const OPEN_PATIENCE: Duration = Duration::from_secs(10);
+
+/// What is said of what is there already, in the words of SQL and of the commands.
+const KEEPS: &str = "IF NOT EXISTS (--if-not-exists) takes it as it is";
+/// What is said of what is not there.
+const DOES_WITHOUT: &str = "IF EXISTS (--if-exists) does without it";
 
 /// A row of an answer: names and values, in order.
 #[derive(Clone, PartialEq, Debug)]
@@ -45,7 +50,8 @@ pub(crate) async fn run(node: &Node, text: &str) -> Result<Vec<Row>, Status> {
         }
         Statement::DropDatabase { name, if_exists } => {
             let dropped = node.admin.drop_database(name.clone()).await;
-            Ok(done("dropped", "database", name.as_str(), unless_missing(dropped, if_exists)?))
+            let shown = "SHOW DATABASES or `mink db list`";
+            Ok(done("dropped", "database", name.as_str(), unless_missing(dropped, if_exists, shown)?))
         }
         Statement::CreateTable { path, if_not_exists, draft, options } => {
             if !draft.primary_key.is_empty() {
@@ -60,6 +66,10 @@ pub(crate) async fn run(node: &Node, text: &str) -> Result<Vec<Row>, Status> {
             if let Ok(id) = &made {
                 node.admin.wait_open(*id, OPEN_PATIENCE).await;
             }
+            let made = match made {
+                Err(error @ AdminError::NotFound { .. }) => return Err(no_database(error, path.database)),
+                made => made,
+            };
             Ok(done("created", "table", &path.to_string(), unless_exists(made.map(drop), if_not_exists)?))
         }
         Statement::DropTable { path, if_exists, purge: _ } => {
@@ -73,7 +83,8 @@ pub(crate) async fn run(node: &Node, text: &str) -> Result<Vec<Row>, Status> {
                 Some(id) => node.admin.drop_table(id).await,
                 None => Err(AdminError::NotFound { what: format!("table {path}") }),
             };
-            Ok(done("dropped", "table", &path.to_string(), unless_missing(dropped, if_exists)?))
+            let shown = "SHOW TABLES or `mink table list`";
+            Ok(done("dropped", "table", &path.to_string(), unless_missing(dropped, if_exists, shown)?))
         }
         Statement::AlterTable { path, change } => alter(node, &path, change).await,
         Statement::ShowDatabases => {
@@ -84,7 +95,9 @@ pub(crate) async fn run(node: &Node, text: &str) -> Result<Vec<Row>, Status> {
         Statement::ShowTables { database } => {
             let state = node.admin.state();
             if let Some(name) = database.as_ref().filter(|name| state.database(name).is_none()) {
-                return Err(Status::not_found(format!("database {name} does not exist; see SHOW DATABASES")));
+                return Err(Status::not_found(format!(
+                    "database {name} does not exist; SHOW DATABASES or `mink db list` shows those there are"
+                )));
             }
             let shown = state.tables().filter(|table| {
                 !table.path.database.is_internal()
@@ -104,7 +117,7 @@ pub(crate) async fn run(node: &Node, text: &str) -> Result<Vec<Row>, Status> {
             let state = node.admin.state();
             let table = address::find(&state, &path)?;
             if !table.is_partitioned() {
-                return Err(Status::failed_precondition(format!("table {path} is not partitioned")));
+                return Err(Status::failed_precondition(address::not_partitioned(&path)));
             }
             Ok(table.partitions().map(|(id, _)| partition_row(table, id)).collect())
         }
@@ -120,6 +133,9 @@ pub(crate) async fn run(node: &Node, text: &str) -> Result<Vec<Row>, Status> {
             let schema = table.schema().map_or_else(crate::rows::kafka_columns, Arc::clone);
             Ok(columns(&schema))
         }
+        Statement::Use { name } => Err(Status::invalid_argument(format!(
+            "USE is for a session, as `mink sql` keeps one; name the database with each table: {name}.TABLE"
+        ))),
     }
 }
 
@@ -132,16 +148,38 @@ fn done(what: &str, kind: &str, name: &str, happened: bool) -> Vec<Row> {
 fn unless_exists(made: Result<(), AdminError>, allowed: bool) -> Result<bool, Status> {
     match made {
         Err(AdminError::Exists { .. }) if allowed => Ok(false),
+        Err(error @ AdminError::Exists { .. }) => Err(advised(error, KEEPS)),
         made => made.or_status().map(|()| true),
     }
 }
 
-/// Whether it was done; false if there was nothing and the statement allows for it.
-fn unless_missing(dropped: Result<(), AdminError>, allowed: bool) -> Result<bool, Status> {
+/// Whether it was done; false if there was nothing and the statement allows for it. `shown` says by what all that is there is seen.
+fn unless_missing(dropped: Result<(), AdminError>, allowed: bool, shown: &str) -> Result<bool, Status> {
     match dropped {
         Err(AdminError::NotFound { .. }) if allowed => Ok(false),
+        Err(error @ AdminError::NotFound { .. }) => {
+            Err(advised(error, format_args!("{shown} shows those there are, {DOES_WITHOUT}")))
+        }
         dropped => dropped.or_status().map(|()| true),
     }
+}
+
+/// A table was to be made in a database that is not there.
+fn no_database(error: AdminError, name: DatabaseName) -> Status {
+    let command = format!("`mink db create {name}`");
+    let statement = Statement::CreateDatabase { name, if_not_exists: false };
+    advised(error, format_args!("{statement} or {command} makes it"))
+}
+
+/// The number of a table's buckets never falls: rows lie in them.
+fn check_buckets(table: &Table, options: &TableOptions) -> Result<(), Status> {
+    if options.buckets >= table.buckets {
+        return Ok(());
+    }
+    let (path, count) = (&table.path, table.buckets);
+    Err(Status::invalid_argument(format!(
+        "table {path}: bucket.num is {count} and can only grow; set it to more than {count}, or leave it as it is"
+    )))
 }
 
 fn set(table: &mut TableOptions, options: &[(String, String)], node: &Node) -> Result<(), Status> {
@@ -178,6 +216,7 @@ async fn alter(node: &Node, path: &TablePath, changes: Vec<Change>) -> Result<Ve
         }
     }
     options.check().or_status()?;
+    check_buckets(table, &options)?;
     // Wrong values are refused before anything is done.
     for change in &partitions {
         if let Change::AddPartition { values, .. } | Change::DropPartition { values, .. } = change {
@@ -218,40 +257,45 @@ async fn alter(node: &Node, path: &TablePath, changes: Vec<Change>) -> Result<Ve
 async fn partition(node: &Node, path: &TablePath, change: Change) -> Result<Option<Row>, Status> {
     let state = node.admin.state();
     let table = address::find(&state, path)?;
-    let (result, partition) = match change {
+    let (result, values) = match change {
         Change::AddPartition { values, if_not_exists } => {
             let values = address::partition_values(table, &values)?;
-            let (partition, is_new) = node.admin.create_partition(table.id, values).await.or_status()?;
+            let (_, is_new) = node.admin.create_partition(table.id, values.clone()).await.or_status()?;
             if !is_new && !if_not_exists {
-                return Err(Status::already_exists(format!("table {path} has this partition already")));
+                let name = address::partition_name(table, &values);
+                return Err(Status::already_exists(format!(
+                    "table {path} has this partition already: {name}; {KEEPS}"
+                )));
             }
             node.admin.wait_open(table.id, OPEN_PATIENCE).await;
-            (if is_new { "created" } else { "unchanged" }, partition)
+            (if is_new { "created" } else { "unchanged" }, values)
         }
         Change::DropPartition { values, if_exists } => {
             let values = address::partition_values(table, &values)?;
-            match table.partition_of(&values) {
-                Some(partition) => node.admin.drop_partition(table.id, partition).await.or_status()?,
-                None if if_exists => {
-                    return Ok(Some(of_partition("unchanged", path, None)));
-                }
-                None => {
-                    return Err(Status::not_found(format!(
-                        "table {path} has no such partition; see SHOW PARTITIONS {path}"
-                    )));
-                }
+            let is_dropped = drop_partition(node, table, &values).await?;
+            if !is_dropped && !if_exists {
+                let missing = address::no_such_partition(table, &values);
+                return Err(Status::not_found(format!("{missing}, {DOES_WITHOUT}")));
             }
-            return Ok(Some(of_partition("dropped", path, None)));
+            (if is_dropped { "dropped" } else { "unchanged" }, values)
         }
         Change::Schema(_) | Change::SetOptions(_) | Change::ResetOptions(_) => return Ok(None),
     };
-    Ok(Some(of_partition(result, path, Some(partition))))
+    Ok(Some(Row::of([
+        ("result", result.into()),
+        ("table", path.to_string().into()),
+        ("partition", address::partition_name(table, &values).into()),
+    ])))
 }
 
-/// What became of a partition; one that is gone has no number.
-fn of_partition(result: &str, path: &TablePath, partition: Option<PartitionId>) -> Row {
-    let number = partition.map(|partition| partition.0);
-    Row::of([("result", result.into()), ("table", path.to_string().into()), ("partition", number.into())])
+/// Whether the partition was there.
+async fn drop_partition(node: &Node, table: &Table, values: &[Literal]) -> Result<bool, Status> {
+    let Some(partition) = table.partition_of(values) else { return Ok(false) };
+    match node.admin.drop_partition(table.id, partition).await {
+        // Somebody else was faster.
+        Err(AdminError::NotFound { .. }) => Ok(false),
+        dropped => dropped.or_status().map(|()| true),
+    }
 }
 
 fn partition_row(table: &Table, partition: PartitionId) -> Row {
@@ -286,6 +330,39 @@ fn columns(schema: &Schema) -> Vec<Row> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::address::tests::state;
+
+    #[test]
+    fn the_number_of_buckets_only_grows_and_the_refusal_says_what_it_is() {
+        let state = state();
+        let path = TablePath::parse("sales.orders").expect("a path");
+        let table = state.table_at(&path).expect("the table");
+        let buckets = |buckets| TableOptions { buckets, ..table.options.clone() };
+        assert!(check_buckets(table, &buckets(4)).is_ok() && check_buckets(table, &buckets(5)).is_ok());
+        let refused = check_buckets(table, &buckets(3)).expect_err("fewer than there are");
+        assert!(
+            refused.message().starts_with("table sales.orders: bucket.num is 4 and can only grow"),
+            "{refused}"
+        );
+    }
+
+    #[test]
+    fn what_is_there_already_or_not_there_is_told_with_what_to_do() {
+        let exists = || Err(AdminError::Exists { what: "database sales".into() });
+        assert!(!unless_exists(exists(), true).expect("allowed"));
+        let words = unless_exists(exists(), false).expect_err("refused").message().to_owned();
+        assert_eq!(words, "database sales exists already; IF NOT EXISTS (--if-not-exists) takes it as it is");
+        let missing = || Err(AdminError::NotFound { what: "table a.b".into() });
+        assert!(!unless_missing(missing(), true, "SHOW TABLES").expect("allowed"));
+        let words =
+            unless_missing(missing(), false, "SHOW TABLES").expect_err("refused").message().to_owned();
+        let expected = "table a.b does not exist; SHOW TABLES shows those there are, IF EXISTS (--if-exists) does without it";
+        assert_eq!(words, expected);
+        let name = DatabaseName::new("my-db").expect("a name");
+        let words = no_database(AdminError::NotFound { what: "database my-db".into() }, name);
+        let words = words.message();
+        assert!(words.ends_with("CREATE DATABASE \"my-db\" or `mink db create my-db` makes it"), "{words}");
+    }
 
     #[test]
     fn a_row_keeps_its_order_and_is_json_whatever_a_column_is_called() {

@@ -8,7 +8,8 @@ use mink_proto::ProtoError;
 use mink_record::{RecordError, RecordErrorKind};
 use mink_router::{AppendError, Lost, ReadError};
 use mink_types::schema::SchemaError;
-use mink_types::{NameError, OptionError};
+use mink_types::{BucketId, NameError, OptionError, PartitionId};
+use std::fmt::Display;
 use tonic::{Code, Status};
 
 /// An error of one of the layers below, on its way to a client.
@@ -27,6 +28,12 @@ impl<T, E: IntoStatus> OrStatus<T> for Result<T, E> {
     }
 }
 
+/// The status of an error, with what to do about it behind its words.
+pub(crate) fn advised(error: impl IntoStatus, advice: impl Display) -> Status {
+    let status = error.into_status();
+    Status::new(status.code(), format!("{}; {advice}", status.message()))
+}
+
 impl IntoStatus for AdminError {
     fn into_status(self) -> Status {
         let code = match &self {
@@ -43,6 +50,17 @@ impl IntoStatus for AdminError {
     }
 }
 
+/// The words about a bucket without the id of its table: the client has named that, and knows no ids. A partition keeps its number, by
+/// which SHOW PARTITIONS lists it.
+fn without_table(words: String, bucket: Option<&BucketId>) -> String {
+    let Some(bucket) = bucket else { return words };
+    let named = match bucket.partition {
+        PartitionId(0) => format!("bucket {}", bucket.bucket),
+        partition => format!("partition {partition} bucket {}", bucket.bucket),
+    };
+    words.replacen(&bucket.to_string(), &named, 1)
+}
+
 /// A batch that was not ordered: nothing of it is stored.
 impl IntoStatus for AppendError {
     fn into_status(self) -> Status {
@@ -55,7 +73,16 @@ impl IntoStatus for AppendError {
             AppendError::OutOfOrder { .. } => Code::FailedPrecondition,
             AppendError::ProducerFenced { .. } => Code::Aborted,
         };
-        Status::new(code, self.to_string())
+        let bucket = match &self {
+            AppendError::NotOwner { bucket }
+            | AppendError::Opening { bucket }
+            | AppendError::TooManyProducers { bucket, .. }
+            | AppendError::TooLarge { bucket, .. }
+            | AppendError::OutOfOrder { bucket, .. }
+            | AppendError::ProducerFenced { bucket, .. } => Some(bucket),
+            AppendError::Draining => None,
+        };
+        Status::new(code, without_table(self.to_string(), bucket))
     }
 }
 
@@ -78,7 +105,17 @@ impl IntoStatus for ReadError {
             ReadError::EpochDiffers { .. } => Code::FailedPrecondition,
             ReadError::Damaged { .. } | ReadError::SearchGaveUp { .. } => Code::DataLoss,
         };
-        Status::new(code, self.to_string())
+        let bucket = match &self {
+            ReadError::NotOwner { bucket }
+            | ReadError::Opening { bucket }
+            | ReadError::StoreUnavailable { bucket, .. }
+            | ReadError::OutOfRange { bucket, .. }
+            | ReadError::EpochDiffers { bucket, .. }
+            | ReadError::Damaged { bucket, .. }
+            | ReadError::SearchGaveUp { bucket, .. } => Some(bucket),
+            ReadError::LeaseExpired => None,
+        };
+        Status::new(code, without_table(self.to_string(), bucket))
     }
 }
 
@@ -109,12 +146,26 @@ invalid_argument!(ProtoError, ParseError, LiteralError, NameError, OptionError, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mink_types::{BucketId, BucketIndex, TableId};
+    use mink_types::{BucketIndex, Offset, TableId};
 
     #[test]
     fn what_may_have_happened_is_never_told_as_what_did_not() {
         assert_eq!(Lost.into_status().code(), Code::Unknown);
         assert_eq!(AdminError::Unavailable { why: "x".into() }.into_status().code(), Code::Unknown);
+    }
+
+    #[test]
+    fn a_bucket_is_told_without_the_id_of_its_table() {
+        let told = |bucket| {
+            let (offset, start, end) = (Offset(9), Offset(0), Offset(3));
+            ReadError::OutOfRange { bucket, offset, start, end }.into_status().message().to_owned()
+        };
+        let bucket = BucketId::unpartitioned(TableId(1_966_080), BucketIndex(2));
+        assert_eq!(told(bucket), "bucket 2: offset 9 is outside 0..=3");
+        let partitioned = BucketId { partition: PartitionId(720_896), ..bucket };
+        assert_eq!(told(partitioned), "partition 720896 bucket 2: offset 9 is outside 0..=3");
+        let opening = AppendError::Opening { bucket }.into_status();
+        assert_eq!(opening.message(), "bucket 2 is being opened; retry");
     }
 
     #[test]

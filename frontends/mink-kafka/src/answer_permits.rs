@@ -6,8 +6,7 @@
 //! after it has taken a fetch's answer. New ones share one half, with answers of some size to other requests; known ones may take from both. So
 //! clients that come, ask and take nothing keep others of their kind waiting, and must come again as new ones. Small answers to anything
 //! but a fetch have a part of their own: none waits behind fetches.
-use crate::turns::Turns;
-use mink_router::{BytePermit, BytePermits};
+use mink_router::{BytePermit, BytePermits, Turns};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

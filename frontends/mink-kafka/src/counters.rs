@@ -4,8 +4,11 @@
 //! Owns: the counters. They are statistics: nothing is decided by them.
 use crate::fetch_sessions::SessionCounts;
 use crate::limits_met::LimitsMet;
+use crate::log_gate::{LogGate, LogGates};
 use mink_api::Metric;
-use mink_kafka_wire::{ApiKey, OFFERED};
+use mink_kafka_wire::{ApiKey, ErrorCode, OFFERED};
+use mink_router::TurnedAway;
+use mink_types::TablePath;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -15,6 +18,9 @@ const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Files that run out stay so for long, and who asks in vain asks again: one line in this time.
 const LOG_OF_LASTING_INTERVAL: Duration = Duration::from_mins(5);
+
+/// Whoever looks for what is wrong with his records sends them again after some seconds: one line per table and kind in this time.
+const LOG_OF_ROWS_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Why a connection was closed by us.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,6 +76,15 @@ impl Closed {
     }
 }
 
+impl From<TurnedAway> for Closed {
+    fn from(why: TurnedAway) -> Closed {
+        match why {
+            TurnedAway::TooMany => Closed::ConnectionLimit,
+            TurnedAway::TooFast => Closed::ConnectionRate,
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Inner {
     accepted: AtomicU64,
@@ -87,31 +102,9 @@ struct Inner {
     log: [LogGate; CLOSED.len()],
     log_of_files: LogGate,
     log_of_transactions: LogGate,
+    log_of_topics: LogGates,
+    log_of_rows: LogGates,
     limits: LimitsMet,
-}
-
-/// Lets one line through per interval.
-#[derive(Debug, Default)]
-struct LogGate {
-    /// Milliseconds since the start at which the next line may go; 0 at first.
-    next: AtomicU64,
-    held_back: AtomicU64,
-}
-
-impl LogGate {
-    /// The number of lines held back since the last, if one may be written now.
-    fn pass(&self, started: Instant, interval: Duration) -> Option<u64> {
-        let now = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let next = self.next.load(Ordering::Relaxed);
-        let after = now.saturating_add(u64::try_from(interval.as_millis()).unwrap_or(u64::MAX));
-        let ours = now >= next
-            && self.next.compare_exchange(next, after, Ordering::Relaxed, Ordering::Relaxed).is_ok();
-        if ours {
-            return Some(self.held_back.swap(0, Ordering::Relaxed));
-        }
-        self.held_back.fetch_add(1, Ordering::Relaxed);
-        None
-    }
 }
 
 /// A handle on the listener's counters; cheap to clone.
@@ -136,6 +129,8 @@ impl KafkaCounters {
             log: std::array::from_fn(|_| LogGate::default()),
             log_of_files: LogGate::default(),
             log_of_transactions: LogGate::default(),
+            log_of_topics: LogGates::default(),
+            log_of_rows: LogGates::default(),
             limits: LimitsMet::default(),
         }))
     }
@@ -192,17 +187,29 @@ impl KafkaCounters {
     pub(crate) fn closed(&self, why: Closed) -> Option<u64> {
         let at = CLOSED.iter().position(|(closed, _)| *closed == why)?;
         self.0.closed.get(at)?.fetch_add(1, Ordering::Relaxed);
-        self.0.log.get(at)?.pass(self.0.started, LOG_INTERVAL)
+        self.0.log.get(at)?.pass(self.0.started.elapsed(), LOG_INTERVAL)
     }
 
     /// Whether a line of log may be written about files that run out.
     pub(crate) fn may_tell_of_files(&self) -> bool {
-        self.0.log_of_files.pass(self.0.started, LOG_OF_LASTING_INTERVAL).is_some()
+        self.0.log_of_files.pass(self.0.started.elapsed(), LOG_OF_LASTING_INTERVAL).is_some()
     }
 
     /// Whether a line of log may be written about a client that wants transactions: some ask for ever, and tell nobody.
     pub(crate) fn may_tell_of_transactions(&self) -> bool {
-        self.0.log_of_transactions.pass(self.0.started, LOG_OF_LASTING_INTERVAL).is_some()
+        self.0.log_of_transactions.pass(self.0.started.elapsed(), LOG_OF_LASTING_INTERVAL).is_some()
+    }
+
+    /// When a line of log may be written about a topic that is not made on first use, gives the number of those that were held back
+    /// since the last: a client that wants it asks for ever.
+    pub(crate) fn may_tell_of_topic(&self, name: &str) -> Option<u64> {
+        self.0.log_of_topics.pass(name, self.0.started.elapsed(), LOG_OF_LASTING_INTERVAL)
+    }
+
+    /// The same about records that were refused for a table with columns, by the table and the kind of refusal.
+    pub(crate) fn may_tell_of_rows(&self, table: &TablePath, code: ErrorCode) -> Option<u64> {
+        let subject = format!("{table} {}", code.name());
+        self.0.log_of_rows.pass(&subject, self.0.started.elapsed(), LOG_OF_ROWS_INTERVAL)
     }
 
     /// Limits that were met by requests.

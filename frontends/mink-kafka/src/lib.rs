@@ -8,7 +8,6 @@
 //! See: docs/architecture.md
 #![deny(unsafe_code)]
 
-mod admission;
 mod answer_permits;
 mod config;
 mod connection;
@@ -22,11 +21,11 @@ mod handlers;
 mod idle;
 mod leaders;
 mod limits_met;
+mod log_gate;
 mod node;
 mod refusals;
 mod server;
 mod topic;
-mod turns;
 mod untaken;
 
 #[cfg(test)]

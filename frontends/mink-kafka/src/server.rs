@@ -5,7 +5,6 @@
 //! Invariants: I20: connections are bounded in all and per address, and in how fast they come; when there is no room for more, or few
 //! files are left to open, the one that was idle for the longest goes; a panic in one connection ends that connection only; `run`
 //! returns when every connection has ended.
-use crate::admission::{Admission, Admitted};
 use crate::connection::serve;
 use crate::counters::Closed;
 use crate::fetch_sessions::FetchSessions;
@@ -14,6 +13,7 @@ use crate::node::Node;
 use crate::{KafkaConfig, KafkaCounters};
 use futures::stream::{FuturesUnordered, StreamExt};
 use mink_api::{Admin, GroupCoordinator, LogSource};
+use mink_router::{Admission, Admitted};
 use mink_rt::{Service, Task, TaskEnd};
 use std::io;
 use std::net::SocketAddr;
@@ -78,7 +78,7 @@ impl KafkaServer {
     /// asked (for `drain_timeout` at most), closes them and returns.
     pub async fn run(self, stop: impl Future<Output = ()> + Send) {
         let KafkaServer { listener, node } = self;
-        let door = Admission::new(&node.config.limits);
+        let (door, began) = (Admission::new(&node.config.limits), Instant::now());
         let idle = Idle::default();
         let (stopping, stops) = watch::channel(false);
         let mut connections = FuturesUnordered::new();
@@ -103,7 +103,7 @@ impl KafkaServer {
                     if few_files {
                         note_few_files(&node, None);
                     }
-                    match door.admit(peer.ip(), Instant::now()) {
+                    match door.admit(peer.ip(), began.elapsed()) {
                         // What is left is for the store, the database and whoever looks at the node.
                         Ok(_) if few_files && !idle.make_room(Instant::now()) => {
                             turn_away(&node, stream, peer, Closed::OpenFiles);
@@ -112,7 +112,7 @@ impl KafkaServer {
                             let place = (place, idle.list());
                             connections.push(start(&node, stream, peer, place, stops.clone()));
                         }
-                        Err(why) => turn_away(&node, stream, peer, why),
+                        Err(why) => turn_away(&node, stream, peer, why.into()),
                     }
                     // For whoever comes next.
                     if door.is_full() {

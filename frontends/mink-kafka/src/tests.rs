@@ -15,6 +15,7 @@ mod groups;
 mod hostile;
 mod kept_configs;
 mod limits;
+mod log;
 mod named_twice;
 mod pipelining;
 mod placement;

@@ -161,6 +161,15 @@ pub(crate) fn new_topic(
     Ok(TablePath { database: database.clone(), table })
 }
 
+/// The table that a name means where the text before its first dot is another database than Kafka's: a topic that has not been made
+/// yet, or a table's name mistyped. None if there is such a table, whatever it is.
+pub(crate) fn table_to_come(state: &State, database: &DatabaseName, name: &str) -> Option<TablePath> {
+    let path = TablePath::parse(name).ok()?;
+    let other = path.database != *database && !path.database.is_internal();
+    let is_to_come = other && state.database(&path.database).is_some() && state.table_at(&path).is_none();
+    is_to_come.then_some(path)
+}
+
 /// Who leads a bucket, among the brokers that clients are sent to, and at which epoch.
 pub(crate) fn leader(state: &State, bucket: &BucketId, brokers: &[Broker]) -> (Option<i32>, i32) {
     let Some(bucket) = state.bucket(bucket) else {

@@ -7,12 +7,13 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-/// Blocks of at least so many bytes are mapped by themselves: chunks of the arena, frames and batches of some size.
+/// Blocks of at least so many bytes are mapped by themselves: chunks of the arena, large frames, objects. Each costs a page fault for every
+/// 4 KiB when it is written: messages of half a MiB, which come and go, would cost twice the processor time.
 #[cfg(target_env = "gnu")]
-const MAPPED_FROM: i32 = 256 << 10;
-/// Free bytes at the top of a heap that go back to the system.
+const MAPPED_FROM: i32 = 1 << 20;
+/// Free bytes at the top of a heap that go back to the system: as much as the largest block in it, or each such block would come with new pages.
 #[cfg(target_env = "gnu")]
-const TRIMMED_FROM: i32 = 128 << 10;
+const TRIMMED_FROM: i32 = 1 << 20;
 /// Heaps at most, for small things; each thread has a cache of its own before them.
 #[cfg(target_env = "gnu")]
 const HEAPS_MAX: usize = 8;

@@ -6,6 +6,7 @@
 use clap::Command;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue};
+use mink_types::closest;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 
@@ -60,8 +61,10 @@ pub fn check_environment(
     let Some((name, _)) = unknown else {
         return Ok(());
     };
-    let remedy = match closest(&name, known.iter().map(String::as_str)) {
-        Some(meant) => format!("did you mean {meant}? Unset it if not"),
+    // Only what they do not have in common is compared.
+    let known = known.iter().filter_map(|known| known.strip_prefix(PREFIX));
+    let remedy = match closest(name.trim_start_matches(PREFIX), known) {
+        Some(meant) => format!("did you mean {PREFIX}{meant}? Unset it if not"),
         None => {
             "unset it; settings are named as the flags of `mink serve --help`: --wal-linger is MINK_WAL_LINGER".into()
         }
@@ -86,31 +89,6 @@ fn is_of_orchestrator(name: &str, value: &OsStr) -> bool {
         || (name.ends_with("_PORT") && value.to_string_lossy().contains("://"))
         || name.rsplit_once("_PORT_").is_some_and(|(_, rest)| protocol(rest))
         || name.split_once("_PORT_").is_some_and(|(_, rest)| protocol(rest))
-}
-
-/// The name that is most alike, if any is alike at all: a third of the letters may differ.
-pub fn closest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let bound = (name.trim_start_matches(PREFIX).len() / 3).max(1);
-    let distances = known.map(|candidate| (distance(name, candidate), candidate));
-    distances.min().filter(|(distance, _)| *distance <= bound).map(|(_, candidate)| candidate)
-}
-
-/// Letters to insert, delete or replace (Levenshtein).
-fn distance(a: &str, b: &str) -> usize {
-    // One row of the table at a time: `row[j]` is the distance between what was read of `a` and the first j letters of `b`.
-    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let (mut diagonal, mut left) = (i, i + 1);
-        for (slot, to) in row.iter_mut().skip(1).zip(b.chars()) {
-            let above = *slot;
-            left = (diagonal + usize::from(from != to)).min(above + 1).min(left + 1);
-            (*slot, diagonal) = (left, above);
-        }
-        if let Some(first) = row.first_mut() {
-            *first = i + 1;
-        }
-    }
-    row.last().copied().unwrap_or_default()
 }
 
 /// Adds to an error about a value where that value came from, unless it stands on the command line: in `file` (the file's name and its
@@ -210,14 +188,6 @@ mod tests {
             ("PATH", "/bin"),
         ] {
             assert_eq!(check(name, value), Ok(()), "{name}");
-        }
-    }
-
-    #[test]
-    fn letters_to_change_are_counted() {
-        for (a, b, expected) in [("", "abc", 3), ("abc", "abc", 0), ("kitten", "sitting", 3), ("ab", "ba", 2)]
-        {
-            assert_eq!((distance(a, b), distance(b, a)), (expected, expected), "{a} {b}");
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Lives on: anywhere.
 //! Invariants: a key that is no flag is an error that names it; a flag goes before the environment, the environment before the file, the
 //! file before the default.
-use crate::environment::closest;
+use mink_types::closest;
 use std::collections::BTreeSet;
 use std::path::Path;
 

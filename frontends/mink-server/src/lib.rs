@@ -25,7 +25,7 @@ mod units;
 
 pub use args::{HostPort, LimitArgs, Listen, LogFormat, ServeArgs};
 pub use cpu::CpuTime;
-pub use environment::{UnknownVariable, check_environment, closest, known_variables, tell_variable};
+pub use environment::{UnknownVariable, check_environment, known_variables, tell_variable};
 pub use file::FileError;
 pub use memory::{MEMORY_MIN, Memory, TOPIC_BYTES};
 

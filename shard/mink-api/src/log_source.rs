@@ -7,8 +7,8 @@ use bytes::Bytes;
 use mink_record::RecordError;
 use mink_record::kafka::{BatchHeader, Keyless};
 use mink_router::{
-    AppendTicket, BytePermit, EpochEnd, Lost, Position, ProducerState, Read, ReadError, ReadsAnswer,
-    WatchedOffset,
+    AppendTicket, BatchBytes, BytePermit, EpochEnd, Lost, Position, ProducerState, Read, ReadError,
+    ReadsAnswer, WatchedOffset,
 };
 use mink_types::{BucketEpoch, BucketId, Offset, ProducerId, Timestamp, TimestampType};
 use std::fmt::Debug;
@@ -35,7 +35,7 @@ pub trait LogSource: Send + Sync + Debug {
         &self,
         bucket: BucketId,
         header: BatchHeader,
-        batch: Bytes,
+        batch: BatchBytes,
         timestamps: TimestampType,
         permit: BytePermit,
     ) -> Result<AppendTicket, Lost>;

@@ -43,7 +43,16 @@ fn refused(refusal: &Refusal, what: &str) -> AdminError {
             _ => AdminError::NotFound { what },
         },
         RefusalKind::Fenced => AdminError::Stopping,
-        RefusalKind::Stale => AdminError::Conflict { why },
+        // The log knows tables by their ids, people by their names.
+        RefusalKind::Stale => AdminError::Conflict {
+            why: match refusal {
+                Refusal::TableChanged { .. } => format!("{what} was changed meanwhile"),
+                Refusal::SchemaChanged { newest, .. } => {
+                    format!("the schema of {what} was changed meanwhile and is {newest} by now")
+                }
+                _ => why,
+            },
+        },
         RefusalKind::Limit => AdminError::Limit { why },
         RefusalKind::Invalid => AdminError::Invalid { why },
     }
@@ -95,6 +104,13 @@ impl NodeAdmin {
         }
         let why = "a node of the cluster is too old for tables with columns; update it".into();
         Err(AdminError::Conflict { why })
+    }
+
+    /// What a table is called in an error about it.
+    fn named(&self, table: TableId) -> String {
+        let state = self.context.state();
+        let name = state.table(table).map(|table| format!("table {}", table.path));
+        name.unwrap_or_else(|| format!("the table with the id {table}"))
     }
 
     fn refuse_internal(&self, table: TableId) -> Result<(), AdminError> {
@@ -179,8 +195,7 @@ impl Admin for NodeAdmin {
             self.check_columns()?;
         }
         let buckets_max = self.context.config.limits.buckets_max;
-        let (what, compacts) =
-            (format!("table {table}"), !seen.cleanup.compacts() && options.cleanup.compacts());
+        let (what, compacts) = (self.named(table), !seen.cleanup.compacts() && options.cleanup.compacts());
         let change = TableChange { id: table, seen, options, schema, buckets_max };
         self.submit(Command::AlterTable(change), &what).await?;
         if compacts {
@@ -200,18 +215,18 @@ impl Admin for NodeAdmin {
             return Err(AdminError::Stopping);
         }
         let partition = NewPartition { table, values, buckets_max: self.context.config.limits.buckets_max };
-        let command = Command::CreatePartition(partition);
+        let (command, what) = (Command::CreatePartition(partition), self.named(table));
         let made = self.context.metadata.submit(command).await.map_err(|error| failed(&error))?;
         match (made.partition(), &made) {
             (Some(id), _) => Ok((id, matches!(made, CommandResult::Done(_)))),
-            (None, CommandResult::Refused(refusal)) => Err(refused(refusal, &format!("table {table}"))),
+            (None, CommandResult::Refused(refusal)) => Err(refused(refusal, &what)),
             (None, other) => Err(AdminError::Invalid { why: format!("unexpected answer {other:?}") }),
         }
     }
 
     async fn drop_partition(&self, table: TableId, partition: PartitionId) -> Result<(), AdminError> {
         self.refuse_internal(table)?;
-        let what = format!("partition {partition} of table {table}");
+        let what = format!("the partition of {}", self.named(table));
         self.submit(Command::DropPartition { table, partition }, &what).await.map(drop)
     }
 
@@ -231,7 +246,8 @@ impl Admin for NodeAdmin {
 
     async fn drop_table(&self, table: TableId) -> Result<(), AdminError> {
         self.refuse_internal(table)?;
-        self.submit(Command::DropTable { id: table }, &format!("table {table}")).await.map(drop)
+        let what = self.named(table);
+        self.submit(Command::DropTable { id: table }, &what).await.map(drop)
     }
 
     async fn create_database(&self, name: DatabaseName) -> Result<(), AdminError> {

@@ -14,8 +14,8 @@ use mink_api::{Found, LogSource};
 use mink_record::kafka::{BatchHeader, Codec, Keyless, RecordTime, keyless};
 use mink_record::{RecordError, RecordErrorKind};
 use mink_router::{
-    Append, AppendTicket, BytePermit, EpochEnd, Located, Lost, Position, ProducerState, Read, ReadError,
-    Reads, ReadsAnswer, Request, Watch, WatchedOffset, append_reply, reply, shard_of,
+    Append, AppendTicket, BatchBytes, BytePermit, EpochEnd, Located, Lost, Position, ProducerState, Read,
+    ReadError, Reads, ReadsAnswer, Request, Watch, WatchedOffset, append_reply, reply, shard_of,
 };
 use mink_rt::{BlockingError, fail_point};
 use mink_types::{BucketEpoch, BucketId, ProducerId, TimestampType};
@@ -77,7 +77,7 @@ impl LogSource for NodeSource {
         &self,
         bucket: BucketId,
         header: BatchHeader,
-        batch: Bytes,
+        batch: BatchBytes,
         timestamps: TimestampType,
         permit: BytePermit,
     ) -> Result<AppendTicket, Lost> {

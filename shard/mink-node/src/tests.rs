@@ -238,7 +238,7 @@ impl Machine {
         let header = BatchHeader::parse(&batch).expect("a batch");
         let permit = BytePermits::new(1 << 20).take(batch.len() as u64).await;
         let timestamps = TimestampType::CreateTime;
-        let handed = self.node.source().append(bucket, header, batch, timestamps, permit).await;
+        let handed = self.node.source().append(bucket, header, batch.into(), timestamps, permit).await;
         let ticket = handed.expect("handed over");
         ticket.durable().await.expect("durable").base_offset
     }

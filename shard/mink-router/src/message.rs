@@ -1,7 +1,7 @@
 //! The messages that frontends send to a shard.
 //!
 //! Lives on: made on the service runtime, taken on the core that owns the bucket.
-use crate::{AppendReply, ReadError, ReplyTo};
+use crate::{AppendReply, BatchBytes, ReadError, ReplyTo};
 use bytes::Bytes;
 use mink_record::kafka::BatchHeader;
 use mink_types::{
@@ -13,8 +13,8 @@ use mink_types::{
 pub struct Append {
     pub bucket: BucketId,
     pub header: BatchHeader,
-    /// The batch as the client sent it: a slice of its frame. The shard copies it once, into its own memory.
-    pub batch: Bytes,
+    /// The batch as the client sent it, or as it was made of what was sent. The shard copies it once, unless it may keep it.
+    pub batch: BatchBytes,
     /// Whether the records keep the producer's times, or all get the commit time: once, when the batch gets its offset.
     pub timestamps: TimestampType,
     pub reply: AppendReply,

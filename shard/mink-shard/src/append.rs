@@ -8,10 +8,9 @@ use crate::durable::{ChunkPlace, Flight, Mark};
 use crate::error::append_error;
 use crate::shard::{Aging, Shard};
 use crate::tail::TailBatch;
-use bytes::Bytes;
 use mink_log::{AppendStep, Stamp};
 use mink_record::kafka::{BatchHeader, HEADER_BYTES, stated_checksum};
-use mink_router::{Append, AppendError, AppendReply, Appended};
+use mink_router::{Append, AppendError, AppendReply, Appended, BatchBytes};
 use mink_types::{BucketId, CommitTime, Offset, Timestamp, TimestampType};
 use s3stream::{Entry, EntryKind, KnownChecksum, ProducerStamp};
 use std::time::Duration;
@@ -82,7 +81,7 @@ impl Shard {
             Ok(AppendStep::Ordered { base_offset, end, commit_time, stamp, expired }) => {
                 self.stats.producers_expired += expired as u64;
                 let ordered = Ordered { base_offset, end, commit_time, timestamps, stamp };
-                self.store(id, &header, &batch, &ordered, reply);
+                self.store(id, &header, batch, &ordered, reply);
             }
             Ok(AppendStep::DuplicateDurable { base_offset, commit_time }) => {
                 let log_start = bucket.tablet.log_start();
@@ -113,7 +112,7 @@ impl Shard {
         &mut self,
         id: BucketId,
         header: &BatchHeader,
-        batch: &Bytes,
+        batch: BatchBytes,
         ordered: &Ordered,
         reply: AppendReply,
     ) {

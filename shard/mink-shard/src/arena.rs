@@ -1,4 +1,4 @@
-//! The memory that batches lie in: each is copied once, out of its frame, and then shared by tail, WAL and readers.
+//! The memory that batches lie in, shared by tail, WAL and readers: each is copied once, out of its frame, or comes in memory of its own.
 //!
 //! Lives on: one per core.
 //! Owns: chunks of 1 MiB that many batches share, and chunks of their own for large batches.
@@ -9,6 +9,7 @@
 use bytes::{Bytes, BytesMut};
 use mink_record::RecordError;
 use mink_record::kafka::{set_append_time, set_offset_and_epoch};
+use mink_router::BatchBytes;
 use mink_types::{BucketEpoch, Offset, Timestamp};
 use std::collections::VecDeque;
 
@@ -17,6 +18,9 @@ pub const ARENA_CHUNK_BYTES: usize = 1 << 20;
 
 /// A batch above this gets a chunk of its own: at most a quarter of a chunk is ever wasted.
 const SHARED_BYTES_MAX: usize = ARENA_CHUNK_BYTES / 4;
+
+/// A batch from this on that comes in memory of its own stays there, as a chunk: below it, what a chunk costs is more than its copy.
+const KEPT_FROM: usize = 64 << 10;
 
 /// A batch from this on, up to a chunk, gets a whole one, which can be used again: a quarter of it is wasted at most.
 const WHOLE_FROM: usize = ARENA_CHUNK_BYTES / 4 * 3;
@@ -57,30 +61,28 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    /// Copies a batch in, as the log has it at `base_offset`; all its records get the time of appending, if one is given.
+    /// Takes a batch in, as the log has it at `base_offset`; all its records get the time of appending, if one is given.
     pub(crate) fn place(
         &mut self,
-        batch: &[u8],
+        batch: BatchBytes,
         base_offset: Offset,
         epoch: BucketEpoch,
         append_time: Option<Timestamp>,
     ) -> Result<(Bytes, ChunkId), RecordError> {
-        self.copied_bytes += batch.len() as u64;
-        let (mut copy, id) = if batch.len() > SHARED_BYTES_MAX {
-            let whole = (WHOLE_FROM..=ARENA_CHUNK_BYTES).contains(&batch.len());
-            let mut own = if whole { self.new_chunk() } else { BytesMut::with_capacity(batch.len()) };
-            own.extend_from_slice(batch);
-            (own, self.add_chunk(if whole { ARENA_CHUNK_BYTES } else { batch.len() }))
-        } else {
-            let id = self.open_for(batch.len());
-            self.open.extend_from_slice(batch);
-            (self.open.split(), id)
+        let kept =
+            if batch.len() < KEPT_FROM { Err(batch) } else { batch.into_own().map_err(BatchBytes::Part) };
+        let (mut placed, id) = match kept {
+            Ok(own) => {
+                let id = self.add_chunk(own.capacity());
+                (own, id)
+            }
+            Err(batch) => self.copy(&batch),
         };
-        set_offset_and_epoch(&mut copy, base_offset.kafka(), epoch.leader_epoch())?;
+        set_offset_and_epoch(&mut placed, base_offset.kafka(), epoch.leader_epoch())?;
         if let Some(time) = append_time {
-            set_append_time(&mut copy, time.0)?;
+            set_append_time(&mut placed, time.0)?;
         }
-        let bytes = copy.freeze();
+        let bytes = placed.freeze();
         if let Some(chunk) = self.chunk(id) {
             chunk.live += 1;
             if chunk.keeper.is_none() {
@@ -88,6 +90,20 @@ impl Arena {
             }
         }
         Ok((bytes, id))
+    }
+
+    fn copy(&mut self, batch: &[u8]) -> (BytesMut, ChunkId) {
+        self.copied_bytes += batch.len() as u64;
+        if batch.len() <= SHARED_BYTES_MAX {
+            let id = self.open_for(batch.len());
+            self.open.extend_from_slice(batch);
+            return (self.open.split(), id);
+        }
+        let whole = (WHOLE_FROM..=ARENA_CHUNK_BYTES).contains(&batch.len());
+        let mut own = if whole { self.new_chunk() } else { BytesMut::with_capacity(batch.len()) };
+        own.extend_from_slice(batch);
+        let id = self.add_chunk(if whole { ARENA_CHUNK_BYTES } else { batch.len() });
+        (own, id)
     }
 
     /// A batch of the chunk has left the tail.
@@ -213,18 +229,44 @@ mod tests {
     use super::*;
 
     fn place(arena: &mut Arena, bytes: usize) -> (Bytes, ChunkId) {
-        arena.place(&vec![7; bytes], Offset(0x0102), BucketEpoch(5), None).expect("long enough")
+        let batch = BatchBytes::Part(vec![7; bytes].into());
+        arena.place(batch, Offset(0x0102), BucketEpoch(5), None).expect("long enough")
     }
 
     #[test]
     fn the_copy_has_its_offset_and_epoch_and_the_frame_is_left_alone() {
         let mut arena = Arena::default();
-        let frame = vec![9_u8; 100];
-        let (bytes, _) = arena.place(&frame, Offset(0x0102), BucketEpoch(5), None).expect("long enough");
+        let frame = Bytes::from(vec![9_u8; 100]);
+        let part = BatchBytes::Part(frame.clone());
+        let (bytes, _) = arena.place(part, Offset(0x0102), BucketEpoch(5), None).expect("long enough");
         assert_eq!(&bytes[..8], &[0, 0, 0, 0, 0, 0, 1, 2]);
         assert_eq!(&bytes[12..16], &[0, 0, 0, 5]);
         assert_eq!(&bytes[16..], &frame[16..]);
         assert_eq!(frame, vec![9_u8; 100]);
+    }
+
+    #[test]
+    fn i20_a_large_batch_in_memory_of_its_own_is_kept_as_it_lies_and_counts() {
+        let mut arena = Arena::default();
+        let own = Bytes::from(vec![7; KEPT_FROM]);
+        let at = own.as_ptr();
+        let placed = arena.place(BatchBytes::Own(own), Offset(0x0102), BucketEpoch(5), None);
+        let (bytes, id) = placed.expect("long enough");
+        assert_eq!((bytes.as_ptr(), &bytes[..8]), (at, &[0, 0, 0, 0, 0, 0, 1, 2][..]));
+        assert_eq!((arena.tail_bytes(), arena.copied_bytes()), (KEPT_FROM as u64, 0));
+        arena.release(id);
+        assert_eq!(arena.held_bytes(), KEPT_FROM as u64, "somebody reads it");
+        drop(bytes);
+        arena.sweep(1);
+        assert_eq!(arena.held_bytes(), 0);
+        for own in [vec![7; KEPT_FROM - 1], vec![7; KEPT_FROM]] {
+            let held = Bytes::from(own);
+            let reader = (held.len() == KEPT_FROM).then(|| held.clone());
+            let at = held.as_ptr();
+            let placed = arena.place(BatchBytes::Own(held), Offset(1), BucketEpoch(5), None);
+            assert_ne!(placed.expect("long enough").0.as_ptr(), at, "small, or held by somebody: copied");
+            assert!(reader.is_none_or(|reader| reader.iter().all(|byte| *byte == 7)), "and left alone");
+        }
     }
 
     #[test]

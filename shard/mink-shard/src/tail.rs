@@ -117,7 +117,9 @@ mod tests {
         let mut tail = Tail::new();
         for (n, time) in (0_u64..).zip(times) {
             let base = Offset(20 + 10 * n);
-            let (bytes, chunk) = arena.place(&[0; 100], base, BucketEpoch(1), None).expect("long enough");
+            let (bytes, chunk) = arena
+                .place(Bytes::from_static(&[0; 100]).into(), base, BucketEpoch(1), None)
+                .expect("long enough");
             tail.push(TailBatch { base, end: base.plus(10), max_timestamp: Timestamp(*time), chunk, bytes });
         }
         tail

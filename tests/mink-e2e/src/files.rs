@@ -1,5 +1,7 @@
 //! Files in and out of tables with columns: `mink write` and `mink read` against a node, in every form.
 
+mod ends;
+
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -192,7 +194,10 @@ async fn what_cannot_be_asked_for_is_refused_in_words() {
     mink.run(&["write", "files.absent"])
         .await
         .refused(1, &["no table files.absent", "CREATE TABLE files.absent"]);
-    mink.run(&["read", "files.absent"]).await.refused(1, &["no table files.absent"]);
+    mink.run(&["read", "files.absent"]).await.refused(1, &["no table files.absent", "`mink table list`"]);
+    mink.run(&["read", "absent.t"])
+        .await
+        .refused(1, &["no database absent", "`mink db list`", "`mink db create absent`"]);
     mink.run(&["write", t, "--delete"]).await.refused(2, &["--delete", "primary key"]);
     mink.run(&["write", t, "rows.txt"]).await.refused(2, &["--format json, csv, parquet or arrow"]);
     mink.run(&["write", t, "/nowhere/rows.csv"]).await.refused(1, &["/nowhere/rows.csv"]);
@@ -201,8 +206,17 @@ async fn what_cannot_be_asked_for_is_refused_in_words() {
     mink.run(&["write", t, "--encoding", "base64"]).await.refused(2, &["--encoding", "Kafka"]);
     mink.run(&["read", t, "--mode", "snapshot"]).await.refused(2, &["--mode log"]);
     mink.run(&["read", t, "--where", "id like 1"]).await.refused(2, &["COLUMN = VALUE"]);
-    mink.run(&["read", t, "--where", "id = x"]).await.refused(1, &["id"]);
-    mink.run(&["read", t, "--where", "x = 1"]).await.refused(1, &["x"]);
+    mink.run(&["read", t, "--where", "id = x"]).await.refused(2, &["id", "a whole number"]);
+    mink.run(&["read", t, "--where", "x = 1"]).await.refused(2, &["--where", "no column \"x\"", "id, s"]);
+    for command in ["read", "write"] {
+        mink.run(&[command, t, "--bucket", "1"]).await.refused(2, &["--bucket 1", "it has 0 alone"]);
+        mink.run(&[command, t, "--partition", "id=1"])
+            .await
+            .refused(2, &["--partition id=1", "not partitioned"]);
+        mink.run(&[command, t, "--partition", "x=1"])
+            .await
+            .refused(2, &["--partition x=1", "no column \"x\""]);
+    }
     mink.run(&["read", t, "--from", "7"]).await.refused(1, &["7", "earliest or latest"]);
     mink.run(&["write", "kafka.t", "--columns", "id"])
         .await
@@ -260,6 +274,30 @@ async fn rows_of_a_table_with_keys_and_partitions_come_back_from_all_buckets_and
     let one = mink.run(&["read", &parts, "--partition", "day=2026-01-30", "--from", "1"]).await.text();
     assert_eq!(one, "{\"day\":\"2026-01-30\",\"n\":3}\n");
     mink.run(&["read", &parts, "--from", "1"]).await.refused(2, &["--partition day=VALUE"]);
+    mink.run(&["read", &parts, "--partition", "day=2026-02-31"]).await.refused(2, &["no day 2026-02-31"]);
+    mink.run(&["read", &parts, "--partition", "day=1999-01-01"]).await.refused(2, &["no such partition"]);
+    mink.stop().await;
+}
+
+#[tokio::test]
+async fn rows_that_do_not_say_their_partition_get_the_one_that_is_named() {
+    let mink = Mink::start().await;
+    mink.database().await;
+    let parts = mink.table("filled", "day DATE NOT NULL, n INT) PARTITIONED BY (day").await;
+    let named = ["write", &parts, "--partition", "day=2026-01-30"];
+    mink.with_input(&named, b"{\"n\":1}\n{\"n\":2,\"day\":\"2026-01-30\"}\n").await.done();
+    let csv = [&named[..], &["--format", "csv", "--columns", "n"]].concat();
+    mink.with_input(&csv, b"n,other\n3,x\n").await.done();
+    let other = mink.with_input(&named, b"{\"n\":4}\n\n{\"n\":5,\"day\":\"2026-01-31\"}\n{\"n\":6}\n").await;
+    other.refused(1, &["line 3: day: the row has \"2026-01-31\"", "1 row before it written"]);
+    let rows = (1..=4).map(|n| format!("{{\"day\":\"2026-01-30\",\"n\":{n}}}"));
+    assert_eq!(mink.rows(&parts).await, rows.collect::<Vec<_>>());
+    // What is named is looked at before a row is read: this stdin never ends.
+    let mut waiting = mink.command(&["write", &parts, "--partition", "day=2026-02-31"]).spawn().unwrap();
+    let stdin = waiting.stdin.take().expect("piped");
+    let ended = timeout(RUN_WITHIN, waiting.wait_with_output()).await.expect("it does not wait").unwrap();
+    assert_eq!(ended.status.code(), Some(2), "{ended:?}");
+    drop(stdin);
     mink.stop().await;
 }
 
@@ -343,29 +381,68 @@ fn number(row: &str) -> i64 {
 async fn a_row_that_the_node_refuses_is_told_with_its_place() {
     let mink = Mink::start().await;
     mink.database().await;
+    let table = mink.table("dropped", "s STRING").await;
+    let mut writer = mink.command(&["write", &table]).spawn().unwrap();
+    let mut stdin = writer.stdin.take().expect("piped");
+    stdin.write_all(b"{\"s\":\"a\"}\n").await.unwrap();
+    until("the first row is there", RUN_WITHIN, || async {
+        (mink.rows(&table).await.len() == 1).then_some(())
+    })
+    .await;
+    mink.run(&["sql", "-e", "DROP TABLE files.dropped"]).await.done();
+    stdin.write_all(b"{\"s\":\"b\"}\n").await.unwrap();
+    // It stays open: the writer ends by what it was told, not by the end of its input.
+    let ended = timeout(RUN_WITHIN, writer.wait_with_output()).await.expect("it was refused").unwrap();
+    let err = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(1), "{err}");
+    // The stream broke first: of what a dropped table took last nobody knows.
+    assert!(err.contains("line 2 may be stored or not: ") && err.contains("does not exist"), "{err}");
+    assert!(err.contains("1 row of the file written"), "{err}");
+    drop(stdin);
+    mink.stop().await;
+}
+
+/// Of many rows that travel together the one is told.
+#[tokio::test]
+async fn a_row_that_no_batch_holds_is_told_with_its_line_and_the_option_to_raise() {
+    let mink = Mink::start().await;
+    mink.database().await;
     let table = mink
         .table(
             "small",
             "s STRING) WITH ('max.message.bytes' = '10000', 'table.log.arrow.compression' = 'none'",
         )
         .await;
-    let lines = format!("{{\"s\":\"a\"}}\n{{\"s\":\"{}\"}}\n", "x".repeat(100_000));
-    let mut writer = mink.command(&["write", &table]).spawn().unwrap();
-    let mut stdin = writer.stdin.take().expect("piped");
-    let (first, second) = lines.split_once('\n').expect("two lines");
-    stdin.write_all(format!("{first}\n").as_bytes()).await.unwrap();
-    until("the first row is there", RUN_WITHIN, || async {
-        (mink.rows(&table).await.len() == 1).then_some(())
-    })
-    .await;
-    stdin.write_all(second.as_bytes()).await.unwrap();
-    // It stays open: the writer ends by what it was told, not by the end of its input.
-    let ended = timeout(RUN_WITHIN, writer.wait_with_output()).await.expect("it was refused").unwrap();
-    let err = String::from_utf8_lossy(&ended.stderr);
-    assert_eq!(ended.status.code(), Some(1), "{err}");
-    assert!(err.contains("line 2 not stored: ") && err.contains("1 row of the file written"), "{err}");
-    assert_eq!(mink.rows(&table).await.len(), 1);
-    drop(stdin);
+    let lines = format!("{{\"s\":\"a\"}}\n\n{{\"s\":\"{}\"}}\n{{\"s\":\"c\"}}\n", "x".repeat(100_000));
+    mink.with_input(&["write", &table], lines.as_bytes()).await.refused(
+        1,
+        &["line 3: the row is too large", "at most 10,000", "max.message.bytes", "1 row before it written"],
+    );
+    assert_eq!(mink.rows(&table).await, [r#"{"s":"a"}"#]);
+    // What is said helps.
+    mink.run(&["sql", "-e", "ALTER TABLE files.small SET ('max.message.bytes' = '200000')"]).await.done();
+    mink.with_input(&["write", &table], lines.as_bytes()).await.done();
+    assert_eq!(mink.rows(&table).await.len(), 4);
+    mink.stop().await;
+}
+
+#[tokio::test]
+async fn a_file_of_another_form_than_is_said_is_told_with_what_makes_it_one() {
+    let mink = Mink::start().await;
+    mink.database().await;
+    let table = mink.table("forms", "n INT").await;
+    let write =
+        async |form: &str, input: &[u8]| mink.with_input(&["write", &table, "--format", form], input).await;
+    write("json", b"[{\"n\":1}]").await.refused(1, &["line 1", "`jq -c '.[]' FILE`", "0 rows before"]);
+    write("json", b"{\n\"n\":1}").await.refused(1, &["line 1", "`jq -c . FILE`"]);
+    write("csv", b"n;m\n1;2\n").await.refused(1, &["line 1", "mlr --icsv --ifs ';'"]);
+    write("csv", b"PAR1\x15\x00\x15\x00").await.refused(1, &["Parquet", "--format parquet"]);
+    let arrow = mink.run(&["read", &table, "--output", "arrow"]).await.done();
+    write("json", &arrow).await.refused(1, &["--format arrow"]);
+    write("parquet", &arrow).await.refused(1, &["--format arrow"]);
+    write("json", "\u{feff}{\"n\":1}".as_bytes()).await.done();
+    write("csv", "\u{feff}n\n2".as_bytes()).await.done();
+    assert_eq!(mink.rows(&table).await, [r#"{"n":1}"#, r#"{"n":2}"#]);
     mink.stop().await;
 }
 

@@ -197,6 +197,7 @@ pub(super) fn statement() -> impl Strategy<Value = Statement> {
         1 => path().prop_map(|path| Statement::ShowPartitions { path }),
         1 => path().prop_map(|path| Statement::ShowCreateTable { path }),
         1 => path().prop_map(|path| Statement::Describe { path }),
+        1 => database().prop_map(|name| Statement::Use { name }),
     ]
 }
 

@@ -34,6 +34,8 @@ fn each_short_statement_is_read_in_any_case() {
         ("SHOW CREATE TABLE a.b", Statement::ShowCreateTable { path: path("a.b") }),
         ("DESCRIBE a.b", Statement::Describe { path: path("a.b") }),
         ("desc table a.b", Statement::Describe { path: path("a.b") }),
+        ("USE sales", Statement::Use { name: database("sales") }),
+        ("use \"my-db\";", Statement::Use { name: database("my-db") }),
     ];
     for (text, statement) in cases {
         assert_eq!(parsed(text), statement, "{text}");
@@ -112,7 +114,8 @@ fn what_is_no_statement_is_told_what_one_is() {
         (";", 1, "CREATE, DROP or ALTER"),
         ("SELECT 1", 1, "found \"SELECT\"; accepted: CREATE"),
         ("INSERT INTO t", 1, "written by `mink write`"),
-        ("USE sales", 1, "there is no USE: write database.table"),
+        ("USE", 4, "the name of a database"),
+        ("USE sales.orders", 10, "the end of the statement"),
         ("-- nothing", 11, "the text ends here"),
         ("CREATE", 7, "DATABASE or TABLE"),
         ("CREATE VIEW v", 8, "DATABASE or TABLE"),

@@ -5,10 +5,11 @@
 //! Invariants: columns are those of the table's newest schema, in its order, or those that were asked for, in that order.
 use crate::address::{NodeAddress, topic};
 use crate::failure::Failure;
-use mink_client::flight::{FlightClient, FlightError, FlightErrorKind, TableDescription};
+use mink_client::flight::{FlightClient, FlightErrorKind, TableDescription};
 use mink_ddl::Statement;
 use mink_types::TablePath;
 use mink_types::schema::{Field, Schema, SchemaDraft};
+use std::collections::BTreeMap;
 
 /// What stands in a table.
 #[derive(Debug)]
@@ -16,17 +17,18 @@ pub(crate) enum Contents {
     /// Records of Kafka's clients: keys, values and headers.
     Records,
     /// Rows with columns, and the way to them.
-    Rows(RowTable),
+    Rows(RowTable, FlightClient),
 }
 
 /// A table with columns.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct RowTable {
     pub(crate) path: TablePath,
-    pub(crate) client: FlightClient,
     pub(crate) schema: Schema,
     pub(crate) buckets: u32,
     pub(crate) partitioned_by: Vec<String>,
+    /// Its options, by name.
+    pub(crate) options: BTreeMap<String, String>,
 }
 
 /// Asks the node what the table is. Tables of the database of Kafka's clients are known without: nobody is asked.
@@ -36,28 +38,49 @@ pub(crate) async fn contents(path: &TablePath, node: &NodeAddress) -> Result<Con
         return Ok(Contents::Records);
     }
     let client = node.flight().await?;
-    let described = client.describe(&path.to_string()).await.map_err(|error| not_described(path, &error))?;
+    let described = match client.describe(&path.to_string()).await {
+        Ok(described) => described,
+        Err(error) if error.kind() == FlightErrorKind::NotFound => return Err(missing(path, &client).await),
+        Err(error) => return Err(Failure::failed(format!("table {path}: {error}"))),
+    };
     // Tables in the kafka format have no schema of their own.
     if described.schema == 0 {
         return Ok(Contents::Records);
     }
-    let schema = schema_of(&described).map_err(|why| {
+    let table = row_table(path, described).map_err(|why| {
         Failure::failed(format!(
             "table {path}: the node describes its columns in words that this mink does not understand ({why}); use the mink of the \
              node's version"
         ))
     })?;
-    let TableDescription { buckets, partitioned_by, .. } = described;
-    Ok(Contents::Rows(RowTable { path: path.clone(), client, schema, buckets, partitioned_by }))
+    Ok(Contents::Rows(table, client))
 }
 
-fn not_described(path: &TablePath, error: &FlightError) -> Failure {
-    Failure::failed(match error.kind() {
-        FlightErrorKind::NotFound => format!(
-            "there is no table {path}; `mink sql -e 'CREATE TABLE {path} (...)'` makes one with columns, `mink table create {path}` one \
-             for Kafka's clients"
-        ),
-        _ => format!("table {path}: {error}"),
+fn row_table(path: &TablePath, described: TableDescription) -> Result<RowTable, String> {
+    let schema = schema_of(&described)?;
+    let TableDescription { buckets, partitioned_by, options, .. } = described;
+    let options = options.into_iter().map(|option| (option.name, option.value)).collect();
+    Ok(RowTable { path: path.clone(), schema, buckets, partitioned_by, options })
+}
+
+/// What there is not: what to do about it depends on which of the two is missing.
+async fn missing(path: &TablePath, client: &FlightClient) -> Failure {
+    let TablePath { database, .. } = path;
+    // A node that does not tell its databases is asked for no more.
+    let databases = client.sql("SHOW DATABASES").await.unwrap_or_default();
+    let is_there = |row: &serde_json::Value| {
+        row.get("database").and_then(serde_json::Value::as_str) == Some(database.as_str())
+    };
+    Failure::failed(if databases.is_empty() || databases.iter().any(is_there) {
+        format!(
+            "there is no table {path}; `mink table list` shows those there are, `mink sql -e 'CREATE TABLE {path} (...)'` makes one with \
+             columns, `mink table create {path}` one for Kafka's clients"
+        )
+    } else {
+        format!(
+            "there is no database {database}, so no table {path} either; `mink db list` shows those there are, `mink db create \
+             {database}` makes it"
+        )
     })
 }
 
@@ -103,16 +126,6 @@ pub(crate) fn listed(schema: &Schema) -> String {
 /// Names of columns that an error lists.
 const NAMES_SHOWN_MAX: usize = 20;
 
-/// `COLUMN=VALUE`, of a partition.
-pub(crate) fn partition_value(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((column, value)) if !column.is_empty() => Ok((column.to_owned(), value.to_owned())),
-        _ => Err(format!(
-            "--partition {text}: a partition of rows is COLUMN=VALUE, once for each column that the table is partitioned by"
-        )),
-    }
-}
-
 /// The partition of a Kafka topic.
 pub(crate) fn partition_number(given: &[String]) -> Result<Option<i32>, Failure> {
     match given {
@@ -138,9 +151,18 @@ pub(crate) mod tests {
 
     /// The columns of a table that such a statement makes.
     pub(crate) fn schema(columns: &str) -> Schema {
-        let statement = format!("CREATE TABLE sales.orders ({columns})");
-        let described = TableDescription { create_statement: statement, ..TableDescription::default() };
-        schema_of(&described).expect("a statement that makes a table")
+        table(columns, &[]).schema
+    }
+
+    /// A table that such a statement makes, with one bucket.
+    pub(crate) fn table(columns: &str, partitioned_by: &[&str]) -> RowTable {
+        let described = TableDescription {
+            create_statement: format!("CREATE TABLE sales.orders ({columns})"),
+            buckets: 1,
+            partitioned_by: partitioned_by.iter().map(|name| (*name).to_owned()).collect(),
+            ..TableDescription::default()
+        };
+        row_table(&path(), described).expect("a statement that makes a table")
     }
 
     pub(crate) fn path() -> TablePath {
@@ -174,10 +196,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_partition_is_a_number_or_a_value_of_a_column() {
-        assert_eq!(partition_value("dt=2026-01-31=x"), Ok(("dt".into(), "2026-01-31=x".into())));
-        assert_eq!(partition_value("dt="), Ok(("dt".into(), String::new())));
-        partition_value("3").expect_err("no column");
+    fn a_partition_of_records_is_one_number() {
         assert_eq!(partition_number(&[]), Ok(None));
         assert_eq!(partition_number(&["3".into()]), Ok(Some(3)));
         for wrong in [&["-1".to_owned()][..], &["dt=1".to_owned()], &["1".to_owned(), "2".to_owned()]] {

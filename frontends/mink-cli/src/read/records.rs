@@ -3,13 +3,15 @@
 //! Lives on: one task per partition when it follows, else the command's task.
 //! Invariants: without `--follow` it ends at the records that were there when it began; what is read and not yet printed is bounded.
 use super::From;
+use super::away::Watch;
 use crate::address::{Kafka, NodeAddress, topic};
-use crate::failure::Failure;
+use crate::failure::{Failure, interrupted};
+use crate::form::named::check_partition_number;
 use crate::form::{self, Encoding};
 use crate::output::{Form, Printer, printer};
-use mink_client::{Client, Position, ReadRecord, Reader};
+use mink_client::{Client, ClientError, ErrorKind, Position, ReadRecord, Reader};
 use mink_types::TablePath;
-use std::io::Write;
+use std::io::{Write, stderr};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -42,25 +44,24 @@ pub(super) async fn read(args: RecordsArgs) -> Result<(), Failure> {
         Failure::failed(format!("there is no table {}; `mink table list` shows those there are", args.table))
     })?;
     let mut partitions: Vec<i32> = found.partitions.iter().map(|partition| partition.index).collect();
+    check_partition_number(&args.table, partitions.len(), args.partition)?;
     if let Some(only) = args.partition {
-        if !partitions.contains(&only) {
-            let count = partitions.len();
-            return Err(Failure::usage(format!(
-                "{} has {count} partitions; --partition takes 0 to {}",
-                args.table,
-                count.saturating_sub(1)
-            )));
-        }
         partitions = vec![only];
     }
     let limit = args.limit.unwrap_or(u64::MAX);
     let reading = Reading { client, topic, from: args.from, encoding: args.encoding };
     if args.follow {
-        reading.follow(&partitions, limit, &mut printer, &failed).await?;
+        let watch = Watch::new(&address, stderr());
+        reading.follow(&partitions, limit, &mut printer, &failed, watch).await?;
     } else {
         reading.until_end(&partitions, limit, &mut printer, &failed).await?;
     }
     printer.finish()
+}
+
+/// Whether the node does not answer, which it may do later.
+fn is_away(error: &ClientError) -> bool {
+    matches!(error.kind(), ErrorKind::Connection | ErrorKind::Timeout)
 }
 
 /// What all partitions have in common.
@@ -77,7 +78,7 @@ impl Reading {
         &self,
         partition: i32,
         only: bool,
-        failed: &impl Fn(mink_client::ClientError) -> Failure,
+        failed: &impl Fn(ClientError) -> Failure,
     ) -> Result<i64, Failure> {
         let position = match self.from {
             From::Offset(offset) => return self.within(partition, offset, only).await.map_err(failed)?,
@@ -96,7 +97,7 @@ impl Reading {
         partition: i32,
         offset: i64,
         only: bool,
-    ) -> Result<Result<i64, Failure>, mink_client::ClientError> {
+    ) -> Result<Result<i64, Failure>, ClientError> {
         let earliest = self.client.offset(&self.topic, partition, Position::Earliest).await?;
         let (start, end) = (earliest.offset.unwrap_or(0), self.end(partition).await?);
         if only && !(start..=end).contains(&offset) {
@@ -108,7 +109,7 @@ impl Reading {
         Ok(Ok(offset.clamp(start, end)))
     }
 
-    async fn end(&self, partition: i32) -> Result<i64, mink_client::ClientError> {
+    async fn end(&self, partition: i32) -> Result<i64, ClientError> {
         Ok(self.client.offset(&self.topic, partition, Position::Latest).await?.offset.unwrap_or(0))
     }
 
@@ -118,7 +119,7 @@ impl Reading {
         partitions: &[i32],
         mut left: u64,
         printer: &mut Printer<W>,
-        failed: &impl Fn(mink_client::ClientError) -> Failure,
+        failed: &impl Fn(ClientError) -> Failure,
     ) -> Result<(), Failure> {
         for &partition in partitions {
             let end = self.end(partition).await.map_err(failed)?;
@@ -134,13 +135,14 @@ impl Reading {
         Ok(())
     }
 
-    /// All partitions at once, for ever.
+    /// All partitions at once, until there are enough records or the user stops it.
     async fn follow<W: Write>(
         &self,
         partitions: &[i32],
         mut left: u64,
         printer: &mut Printer<W>,
-        failed: &impl Fn(mink_client::ClientError) -> Failure,
+        failed: &impl Fn(ClientError) -> Failure,
+        mut watch: Watch<impl Write>,
     ) -> Result<(), Failure> {
         let (records, mut arrive) = mpsc::channel(UNPRINTED_MAX);
         for &partition in partitions {
@@ -152,7 +154,7 @@ impl Reading {
                 loop {
                     let read = reader.read(at, WAIT).await;
                     at = read.as_ref().map_or(at, |read| read.next);
-                    let ended = read.is_err();
+                    let ended = read.as_ref().is_err_and(|error| !is_away(error));
                     let nobody = records.send(read.map(|read| (partition, read.records))).await.is_err();
                     if nobody || ended {
                         return;
@@ -161,11 +163,23 @@ impl Reading {
             });
         }
         drop(records);
+        let mut stopped = std::pin::pin!(interrupted());
         while left > 0 {
-            let Some(read) = arrive.recv().await else { break };
-            let (partition, records) = read.map_err(failed)?;
-            self.print(partition, records, &mut left, printer)?;
-            printer.flush()?;
+            let arrived = tokio::select! {
+                arrived = arrive.recv() => arrived,
+                () = &mut stopped => None,
+            };
+            match arrived {
+                Some(Ok((partition, records))) => {
+                    watch.found(true);
+                    self.print(partition, records, &mut left, printer)?;
+                    printer.flush()?;
+                }
+                // It is tried again for as long as it takes.
+                Some(Err(error)) if is_away(&error) => watch.found(false),
+                Some(Err(error)) => return Err(failed(error)),
+                None => break,
+            }
         }
         Ok(())
     }

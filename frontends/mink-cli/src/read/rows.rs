@@ -2,63 +2,128 @@
 //!
 //! Lives on: the command's task.
 //! Invariants: I2: the rows of one bucket are printed in the order of their offsets, each once; I20: a batch is printed before the next is taken.
+use super::away::Watch;
 use super::print::RowPrinter;
 use super::{From, ReadArgs};
-use crate::failure::Failure;
-use crate::form::columns::{RowTable, chosen, partition_value};
+use crate::failure::{Failure, interrupted};
+use crate::form::columns::{RowTable, chosen};
+use crate::form::named;
 use crate::output::{Form, check_terminal};
 use arrow_schema::{Schema as ArrowSchema, SchemaRef};
 use mink_client::Position;
-use mink_client::flight::{FlightError, FlightErrorKind, ScanBuilder, Start};
+use mink_client::flight::{
+    FlightClient, FlightError, FlightErrorKind, Operator, RowStream, Rows, ScanBuilder, Start,
+};
+use mink_ddl::literal_text;
 use mink_record::arrow::arrow_schema;
-use std::io::{self, IsTerminal};
+use mink_types::schema::{Field, Literal};
+use std::io::{self, IsTerminal, Stderr, Write};
+use std::time::Duration;
+
+/// A scan that follows is tried again until the user stops it.
+const WITHOUT_END: Duration = Duration::MAX;
 
 /// Reads and prints.
-pub(super) async fn read(table: RowTable, args: &ReadArgs) -> Result<(), Failure> {
+pub(super) async fn read(table: &RowTable, client: &FlightClient, args: &ReadArgs) -> Result<(), Failure> {
     check_terminal(args.output, io::stdout().is_terminal())?;
     let schema = chosen(&table.schema, &table.path, &args.columns)?;
-    let scan = scan(&table, args)?;
+    let scan = scan(table, client, args)?;
     let arrow = match args.output {
         // As rows come: without the ids that the node's own schemas have.
-        Form::Arrow => of_rows(&table, &args.columns).await?,
+        Form::Arrow => of_rows(table, client, &args.columns).await?,
         Form::Json | Form::Csv | Form::Table => arrow_schema(&schema),
     };
     let out = io::BufWriter::new(io::stdout().lock());
-    let mut printer = RowPrinter::new(out, args.output, &schema, arrow)?;
+    let printer = RowPrinter::new(out, args.output, &schema, arrow)?;
     if args.limit == Some(0) {
         return printer.finish();
     }
-    let mut rows = if args.follow { scan.follow() } else { scan.rows() };
-    while let Some(read) = rows.next().await {
-        let read = match read {
-            Ok(read) => read,
-            Err(error) => {
-                // What has come is good.
-                printer.flush()?;
-                return Err(failed(&table, &error));
-            }
-        };
-        printer.print(&read.batch)?;
-        if args.follow {
-            printer.flush()?;
-        }
-    }
-    printer.finish()
+    let read = if args.follow {
+        let watch = Watch::new(&args.node.admin.addr, io::stderr());
+        follow(client, scan.patience(WITHOUT_END).follow(), printer, watch).await
+    } else {
+        until_end(scan.rows(), printer).await
+    };
+    read.map_err(|ended| match ended {
+        Ended::Output(failure) => failure,
+        Ended::Scan(error) => failed(table, !args.partition.is_empty(), &error),
+    })
 }
 
-/// What is asked of the node.
-fn scan(table: &RowTable, args: &ReadArgs) -> Result<ScanBuilder, Failure> {
-    let mut scan = table.client.scan(&table.path.to_string()).from(start(table, args)?);
+/// Why reading ends early.
+enum Ended {
+    /// Of what it prints to.
+    Output(Failure),
+    Scan(FlightError),
+}
+
+impl std::convert::From<Failure> for Ended {
+    fn from(failure: Failure) -> Ended {
+        Ended::Output(failure)
+    }
+}
+
+/// Prints the rows that are there.
+async fn until_end<W: Write>(mut rows: RowStream, mut printer: RowPrinter<W>) -> Result<(), Ended> {
+    while let Some(read) = rows.next().await {
+        print(read, &mut printer)?;
+    }
+    Ok(printer.finish()?)
+}
+
+/// Prints rows as they come, until there are enough of them or the user stops it.
+async fn follow<W: Write>(
+    client: &FlightClient,
+    mut rows: RowStream,
+    mut printer: RowPrinter<W>,
+    mut watch: Watch<Stderr>,
+) -> Result<(), Ended> {
+    let mut stopped = std::pin::pin!(interrupted());
+    loop {
+        let answers = async { client.describe_node().await.is_ok() };
+        let read = tokio::select! {
+            read = rows.next() => read,
+            () = watch.ask(answers) => continue,
+            () = &mut stopped => None,
+        };
+        let Some(read) = read else { return Ok(printer.finish()?) };
+        if read.is_ok() {
+            watch.found(true);
+        }
+        print(read, &mut printer)?;
+        printer.flush()?;
+    }
+}
+
+fn print<W: Write>(read: Result<Rows, FlightError>, printer: &mut RowPrinter<W>) -> Result<(), Ended> {
+    match read {
+        Ok(read) => Ok(printer.print(&read.batch)?),
+        Err(error) => {
+            // What has come is good.
+            printer.flush()?;
+            Err(Ended::Scan(error))
+        }
+    }
+}
+
+/// What is asked of the node; names are looked at here, for they are the user's.
+fn scan(table: &RowTable, client: &FlightClient, args: &ReadArgs) -> Result<ScanBuilder, Failure> {
+    let mut scan = client.scan(&table.path.to_string()).from(start(table, args)?);
     if !args.columns.is_empty() {
         scan = scan.columns(args.columns.iter().cloned());
     }
     for condition in &args.conditions {
+        let column = named::column(table, "--where", &condition.column)?;
+        if !matches!(condition.operator, Operator::IsNull | Operator::IsNotNull) {
+            named::constant(column, &condition.value)
+                .map_err(|why| Failure::usage(format!("--where: column {:?}: {why}", column.name)))?;
+        }
         scan = scan.filter(&condition.column, condition.operator, &condition.value);
     }
-    for given in &args.partition {
-        let (column, value) = partition_value(given).map_err(Failure::Usage)?;
+    for (column, value) in partition(table, &args.partition)? {
         scan = scan.partition(&column, &value);
     }
+    named::check_bucket(table, args.bucket)?;
     if let Some(bucket) = args.bucket {
         scan = scan.bucket(bucket);
     }
@@ -66,6 +131,22 @@ fn scan(table: &RowTable, args: &ReadArgs) -> Result<ScanBuilder, Failure> {
         Some(limit) => scan.limit(limit),
         None => scan,
     })
+}
+
+/// The one partition that is named, by all of its columns.
+fn partition(table: &RowTable, given: &[String]) -> Result<Vec<(String, String)>, Failure> {
+    let named = named::partition(table, given)?;
+    let is_missing = |name: &&String| !named.iter().any(|(column, _)| column.name == **name);
+    if let Some(missing) = table.partitioned_by.iter().find(is_missing).filter(|_| !named.is_empty()) {
+        return Err(Failure::usage(format!(
+            "--partition: {} is partitioned by {}; name {missing:?} too, or all partitions are read without --partition",
+            table.path,
+            table.partitioned_by.join(", ")
+        )));
+    }
+    let text =
+        |(column, value): (Field, Literal)| (column.name.clone(), literal_text(&column.data_type, &value));
+    Ok(named.into_iter().map(text).collect())
 }
 
 /// Where the scan begins in each bucket.
@@ -97,8 +178,8 @@ fn start(table: &RowTable, args: &ReadArgs) -> Result<Start, Failure> {
 }
 
 /// The Arrow schema that rows of these columns come with.
-async fn of_rows(table: &RowTable, columns: &[String]) -> Result<SchemaRef, Failure> {
-    let whole = table.client.schema(&table.path.to_string()).await.map_err(|error| failed(table, &error))?;
+async fn of_rows(table: &RowTable, client: &FlightClient, columns: &[String]) -> Result<SchemaRef, Failure> {
+    let whole = client.schema(&table.path.to_string()).await.map_err(|error| failed(table, false, &error))?;
     if columns.is_empty() {
         return Ok(whole);
     }
@@ -109,11 +190,13 @@ async fn of_rows(table: &RowTable, columns: &[String]) -> Result<SchemaRef, Fail
     Ok(SchemaRef::new(ArrowSchema::new(fields)))
 }
 
-fn failed(table: &RowTable, error: &FlightError) -> Failure {
+/// `names_partition`: so what is not found is the partition that the user named.
+fn failed(table: &RowTable, names_partition: bool, error: &FlightError) -> Failure {
     match error.kind() {
         FlightErrorKind::OutOfRange => {
             Failure::failed(format!("{}: {error}; or begin at earliest or latest", table.path))
         }
+        FlightErrorKind::NotFound if names_partition => Failure::usage(format!("--partition: {error}")),
         _ => Failure::flight(error),
     }
 }

@@ -11,6 +11,11 @@ use std::fmt;
 pub(crate) struct Row(Vec<(String, Value)>);
 
 impl Row {
+    /// A row that is made here.
+    pub(super) fn of<const N: usize>(fields: [(&str, Value); N]) -> Row {
+        Row(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    }
+
     /// The value of a field; null if it is not there.
     pub(crate) fn value(&self, name: &str) -> Value {
         let found = self.0.iter().find(|(field, _)| field == name);
@@ -73,10 +78,18 @@ pub(super) fn columns(rows: &[Row]) -> Vec<String> {
 /// A result in words, as `created table sales.orders`; none for a row of data.
 pub(super) fn told(row: &Row) -> Option<String> {
     let (result, about) = row.0.split_first().filter(|((name, _), _)| name == "result")?;
+    let result = crate::output::text(&result.1);
+    if let [(table, of), (partition, named)] = about
+        && (table.as_str(), partition.as_str()) == ("table", "partition")
+        && !named.is_null()
+    {
+        let (named, of) = (crate::output::text(named), crate::output::text(of));
+        return Some(format!("{result} partition {named} of {of}"));
+    }
     let about = about.iter().filter(|(_, value)| !value.is_null());
     let about: Vec<String> =
         about.map(|(name, value)| format!("{name} {}", crate::output::text(value))).collect();
-    Some(format!("{} {}", crate::output::text(&result.1), about.join(", ")))
+    Some(format!("{result} {}", about.join(", ")))
 }
 
 #[cfg(test)]
@@ -102,6 +115,9 @@ mod tests {
         assert_eq!(told(r#"{"result":"created","table":"a.b"}"#).as_deref(), Some("created table a.b"));
         let altered = told(r#"{"result":"altered","table":"a.b","schema":2}"#);
         assert_eq!(altered.as_deref(), Some("altered table a.b, schema 2"));
+        let made = told(r#"{"result":"created","table":"a.b","partition":"dt=2026-01-31"}"#);
+        assert_eq!(made.as_deref(), Some("created partition dt=2026-01-31 of a.b"));
+        // As an older node tells it.
         let gone = told(r#"{"result":"dropped","table":"a.b","partition":null}"#);
         assert_eq!(gone.as_deref(), Some("dropped table a.b"));
         assert_eq!(told(r#"{"database":"sales"}"#), None);

@@ -3,10 +3,12 @@
 //! Lives on: the command's task.
 //! Invariants: nothing is done of a script with an open quote or comment; nothing is done behind a statement that failed.
 use super::row::{self, Row};
+use super::session::{Session, Step, tables_of};
 use crate::failure::Failure;
 use crate::numbers;
 use mink_client::flight::{FlightClient, FlightError, FlightErrorKind};
 use mink_ddl::{ParseError, Part};
+use mink_types::DatabaseName;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -37,33 +39,84 @@ pub(crate) fn read_script(file: &Path) -> Result<String, Failure> {
     })
 }
 
-/// Runs all statements of a script; `told` is given the rows of each. `source` is where the script comes from, unless it was typed.
+/// Where a script comes from, for what is said of its statements.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Source<'a> {
+    /// As the user typed it.
+    Typed,
+    /// A file of this name, or stdin.
+    Named(&'a str),
+    /// Made of what the user typed: to count lines and columns in it helps nobody.
+    Made,
+}
+
+impl Source<'_> {
+    /// What stands before the words about a place.
+    fn before(self) -> String {
+        match self {
+            Source::Named(name) => format!("{name}, "),
+            Source::Typed | Source::Made => String::new(),
+        }
+    }
+
+    fn place(self, part: &Part<'_>) -> String {
+        match self {
+            Source::Made => String::new(),
+            _ => format!("{}line {}, column {}: ", self.before(), part.line, part.column),
+        }
+    }
+
+    /// A text that is at fault.
+    fn fault(self, fault: &ParseError) -> String {
+        match self {
+            Source::Made => fault.without_numbers(),
+            _ => format!("{}{fault}", self.before()),
+        }
+    }
+}
+
+/// Runs all statements of a script by themselves; `told` is given the rows of each.
 pub(crate) async fn run(
     client: &FlightClient,
-    source: Option<&str>,
+    source: Source<'_>,
+    script: &str,
+    told: impl FnMut(&[Row]) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    run_in(&mut Session::default(), client, source, script, told).await
+}
+
+/// Runs all statements of a script behind those of a session.
+pub(super) async fn run_in(
+    session: &mut Session,
+    client: &FlightClient,
+    source: Source<'_>,
     script: &str,
     mut told: impl FnMut(&[Row]) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let parts = split(source, script)?;
     for (done, part) in parts.iter().enumerate() {
-        match client.sql_json(part.text).await {
-            Ok(rows) => told(&row::read(&rows)?)?,
-            Err(error) => return Err(failed(source, part, done, &error)),
+        let answered = match session.step(part.text) {
+            Step::Send(text) => client.sql_json(&text).await.map(|rows| row::read(&rows)),
+            Step::Use(name) => client.sql_json(&tables_of(&name)).await.map(|_| Ok(session.goes_over(name))),
+        };
+        match answered {
+            Ok(rows) => told(&rows?)?,
+            Err(error) => return Err(failed(source, part, done, session.database(), &error)),
         }
     }
     Ok(())
 }
 
 /// Refuses a script with a statement that does not begin with these words.
-pub(crate) fn starts_with(source: Option<&str>, script: &str, words: &[&str]) -> Result<(), Failure> {
+pub(crate) fn starts_with(source: Source<'_>, script: &str, words: &[&str]) -> Result<(), Failure> {
     let other = split(source, script)?.into_iter().find(|part| {
         let found = part.text.split_whitespace().take(words.len());
         !found.map(str::to_ascii_uppercase).eq(words.iter().copied())
     });
     match other {
         Some(part) => Err(Failure::usage(format!(
-            "{}: {} is accepted here; `mink sql` runs any statement\n{}",
-            place(source, &part),
+            "{}{} is accepted here; `mink sql` runs any statement\n{}",
+            source.place(&part),
             words.join(" "),
             shown(part.text)
         ))),
@@ -72,34 +125,33 @@ pub(crate) fn starts_with(source: Option<&str>, script: &str, words: &[&str]) ->
 }
 
 /// The statements; a script without any is refused.
-fn split<'a>(source: Option<&str>, script: &'a str) -> Result<Vec<Part<'a>>, Failure> {
+fn split<'a>(source: Source<'_>, script: &'a str) -> Result<Vec<Part<'a>>, Failure> {
     let parts: Vec<Part<'a>> = mink_ddl::split(script)
         .collect::<Result<_, _>>()
-        .map_err(|error: ParseError| Failure::failed(format!("{}{error}\nNothing was done.", of(source))))?;
+        .map_err(|error| Failure::failed(format!("{}\nNothing was done.", source.fault(&error))))?;
     if parts.is_empty() {
-        return Err(Failure::usage(format!("{}there is no statement in it", of(source))));
+        return Err(Failure::usage(format!("{}there is no statement in it", source.before())));
     }
     Ok(parts)
 }
 
-fn of(source: Option<&str>) -> String {
-    source.map(|source| format!("{source}, ")).unwrap_or_default()
-}
-
-fn place(source: Option<&str>, part: &Part<'_>) -> String {
-    format!("{}line {}, column {}", of(source), part.line, part.column)
-}
-
 /// What is said of a statement that failed.
-pub(super) fn failed(source: Option<&str>, part: &Part<'_>, done: usize, error: &FlightError) -> Failure {
-    let words = match mink_ddl::parse(part.text, None) {
+fn failed(
+    source: Source<'_>,
+    part: &Part<'_>,
+    done: usize,
+    database: Option<&DatabaseName>,
+    error: &FlightError,
+) -> Failure {
+    let words = match mink_ddl::parse(part.text, database) {
         // The node has refused the text, and we know where it is at fault: the place is told as the script has it.
-        Err(fault) if error.kind() == FlightErrorKind::Refused => {
-            format!("{}{}", of(source), fault.within(part))
-        }
+        Err(fault) if error.kind() == FlightErrorKind::Refused => source.fault(&fault.within(part)),
         _ => {
-            let words = Failure::flight(error);
-            format!("{}: {}\n{}", place(source, part), words.words(), shown(part.text))
+            let words = source.place(part) + Failure::flight(error).words();
+            match source {
+                Source::Made => words,
+                _ => format!("{words}\n{}", shown(part.text)),
+            }
         }
     };
     let before = match done {
@@ -124,7 +176,8 @@ mod tests {
 
     #[test]
     fn nothing_of_a_script_with_an_open_quote_is_done() {
-        let Err(Failure::Failed(words)) = split(Some("a.sql"), "SHOW TABLES;\nDROP TABLE \"a.b;") else {
+        let Err(Failure::Failed(words)) = split(Source::Named("a.sql"), "SHOW TABLES;\nDROP TABLE \"a.b;")
+        else {
             panic!("it is split")
         };
         assert!(words.starts_with("a.sql, line 2, column 12: "), "{words}");
@@ -134,21 +187,39 @@ mod tests {
     #[test]
     fn a_script_without_statements_is_refused() {
         for empty in ["", " \n;; -- nothing\n"] {
-            assert!(matches!(split(None, empty), Err(Failure::Usage(_))), "{empty:?}");
+            assert!(matches!(split(Source::Typed, empty), Err(Failure::Usage(_))), "{empty:?}");
         }
     }
 
     #[test]
     fn other_statements_than_those_a_command_is_for_are_refused() {
         let words = &["CREATE", "TABLE"];
-        assert_eq!(starts_with(None, "create  table a.b (c INT);CREATE\nTABLE a.d (c INT)", words), Ok(()));
+        assert_eq!(
+            starts_with(Source::Typed, "create  table a.b (c INT);CREATE\nTABLE a.d (c INT)", words),
+            Ok(())
+        );
         let Err(Failure::Usage(words)) =
-            starts_with(None, "CREATE TABLE a.b (c INT);\n DROP TABLE a.b", words)
+            starts_with(Source::Typed, "CREATE TABLE a.b (c INT);\n DROP TABLE a.b", words)
         else {
             panic!("it is taken")
         };
         assert!(words.contains("line 2, column 2: CREATE TABLE is accepted here"), "{words}");
         assert!(words.ends_with("\n  DROP TABLE a.b"), "{words}");
+    }
+
+    #[test]
+    fn no_place_is_told_in_a_text_that_the_user_did_not_write() {
+        let made = "ALTER TABLE \"a\".\"b\" ADD COLUM c INT";
+        let fault = mink_ddl::parse(made, None).expect_err("no column");
+        assert!(Source::Typed.fault(&fault).starts_with("line 1, column "));
+        let words = Source::Made.fault(&fault);
+        assert!(words.starts_with(&fault.message) && !words.contains("line 1"), "{words}");
+        assert!(words.contains(&format!("\n{made}\n")), "{words}");
+        let Err(Failure::Usage(words)) = starts_with(Source::Made, "DROP TABLE a.b", &["ALTER", "TABLE"])
+        else {
+            panic!("it is taken")
+        };
+        assert!(words.starts_with("ALTER TABLE is accepted here"), "{words}");
     }
 
     #[test]

@@ -2,11 +2,11 @@
 //!
 //! Lives on: the command's task; waiting for a line holds its thread, which nothing else needs.
 //! Owns: the lines that are no whole statement yet.     Talks to: the terminal, the file of lines typed before.
-use super::{print, row, script};
+use super::script::{Source, run_in};
+use super::{Session, print};
 use crate::address::AdminAddress;
 use crate::failure::Failure;
 use crate::output::Form;
-use mink_client::flight::FlightClient;
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ const HELP: &str = "\
 Statements end with ; and may take several lines. Ctrl-C drops what is typed, Ctrl-D or \\q leaves.
   SHOW DATABASES;   SHOW TABLES;   SHOW TABLES FROM sales;   SHOW PARTITIONS sales.orders;
   DESCRIBE sales.orders;   SHOW CREATE TABLE sales.orders;
-  CREATE DATABASE sales;   DROP DATABASE sales;
+  CREATE DATABASE sales;   USE sales;   DROP DATABASE sales;
   CREATE TABLE sales.orders (id BIGINT NOT NULL, customer STRING, amount DECIMAL(12, 2)) WITH ('bucket.num' = '4');
   ALTER TABLE sales.orders ADD COLUMN note STRING;   DROP TABLE sales.orders;
 Rows go in and out with `mink write` and `mink read`. docs/sql.md has all types and options.";
@@ -51,10 +51,10 @@ pub(super) async fn run(node: &AdminAddress, form: Form) -> Result<(), Failure> 
         "node {} of cluster {}, version {}; statements end with ;, \\h helps, \\q leaves",
         about.node_id, about.cluster, about.version
     );
-    let mut text = String::new();
+    let (mut text, mut session) = (String::new(), Session::default());
     loop {
-        let prompt = if text.is_empty() { "mink> " } else { "   -> " };
-        match tokio::task::block_in_place(|| editor.readline(prompt)) {
+        let prompt = prompt(&session, text.is_empty());
+        match tokio::task::block_in_place(|| editor.readline(&prompt)) {
             Ok(line) => {
                 text.push_str(&line);
                 text.push('\n');
@@ -73,7 +73,8 @@ pub(super) async fn run(node: &AdminAddress, form: Form) -> Result<(), Failure> 
             Typed::Help => eprintln!("{HELP}"),
             Typed::Unknown(word) => eprintln!("mink: {word} is not known; \\h helps, \\q leaves"),
             Typed::Statements => {
-                if let Err(failure) = run_typed(&client, &text, form).await {
+                let ran = run_in(&mut session, &client, Source::Typed, &text, |rows| print(form, rows));
+                if let Err(failure) = ran.await {
                     eprintln!("mink: {}", failure.words());
                 }
                 drop(editor.add_history_entry(text.trim_end()));
@@ -87,17 +88,13 @@ pub(super) async fn run(node: &AdminAddress, form: Form) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Runs what was typed, up to the first failure.
-async fn run_typed(client: &FlightClient, text: &str, form: Form) -> Result<(), Failure> {
-    let parts = mink_ddl::split(text).collect::<Result<Vec<_>, _>>();
-    let parts = parts.map_err(|error| Failure::failed(error.to_string()))?;
-    for (done, part) in parts.iter().enumerate() {
-        match client.sql_json(part.text).await {
-            Ok(rows) => print(form, &row::read(&rows)?)?,
-            Err(error) => return Err(script::failed(None, part, done, &error)),
-        }
+/// What a line is asked for with: the database in use, or the sign of a statement that goes on.
+fn prompt(session: &Session, is_first: bool) -> String {
+    match session.database() {
+        _ if !is_first => "   -> ".to_owned(),
+        Some(database) => format!("mink:{database}> "),
+        None => "mink> ".to_owned(),
     }
-    Ok(())
 }
 
 /// What the lines so far mean.
@@ -175,7 +172,7 @@ mod tests {
         let shown =
             HELP.lines().skip(1).take_while(|line| line.starts_with("  ")).collect::<Vec<_>>().join("\n");
         let parts: Vec<_> = mink_ddl::split(&shown).collect::<Result<_, _>>().expect("whole");
-        assert_eq!(parts.len(), 11);
+        assert_eq!(parts.len(), 12);
         for part in parts {
             mink_ddl::parse(part.text, None).unwrap_or_else(|error| panic!("{}: {error}", part.text));
         }

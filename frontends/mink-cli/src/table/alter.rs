@@ -4,7 +4,7 @@
 use super::{Meant, meant};
 use crate::address::AdminAddress;
 use crate::failure::Failure;
-use crate::sql;
+use crate::sql::{self, Source};
 use clap::Args;
 use mink_types::TablePath;
 
@@ -34,8 +34,17 @@ pub(super) struct AlterArgs {
 
 pub(super) async fn run(args: AlterArgs) -> Result<(), Failure> {
     let statement = statement(&args.what, args.actions.as_deref())?;
-    sql::starts_with(None, &statement, &["ALTER", "TABLE"])?;
-    sql::run_script(&args.node.flight().await?, None, &statement, sql::tell).await
+    let source = source(&args.what);
+    sql::starts_with(source, &statement, &["ALTER", "TABLE"])?;
+    sql::run_script(&args.node.flight().await?, source, &statement, sql::tell).await
+}
+
+/// Whether the user has typed the whole statement, so that a place in it means something.
+fn source(what: &Meant) -> Source<'static> {
+    match what {
+        Meant::Sql(_) => Source::Typed,
+        Meant::Table(_) => Source::Made,
+    }
 }
 
 fn statement(what: &Meant, actions: Option<&str>) -> Result<String, Failure> {
@@ -67,6 +76,7 @@ mod tests {
         let parsed = mink_ddl::parse(&text, None).expect("SQL").to_string();
         assert_eq!(parsed, "ALTER TABLE kafka.\"a-b.c\" SET ('table.log.ttl' = '1h')");
         let whole = meant("ALTER TABLE a.b DROP COLUMN c").expect("a statement");
+        assert_eq!((source(&table), source(&whole)), (Source::Made, Source::Typed));
         assert_eq!(statement(&whole, None), Ok("ALTER TABLE a.b DROP COLUMN c".into()));
     }
 

@@ -1,10 +1,11 @@
 //! `mink table create`: a table with columns by SQL text, or a topic by its name and options.
 //!
 //! Lives on: the command's task.
-use super::{Meant, meant};
+use super::{Meant, is_listed, meant};
 use crate::address::{AdminAddress, topic};
+use crate::database;
 use crate::failure::Failure;
-use crate::sql;
+use crate::sql::{self, Source};
 use clap::Args;
 use mink_types::{CleanupPolicy, Kept, Limits, OptionError, TableOptions, TablePath};
 use reqwest::Method;
@@ -16,7 +17,7 @@ Examples:
   mink table create 'CREATE TABLE sales.orders (id BIGINT NOT NULL, customer STRING, amount DECIMAL(12, 2))'
   mink table create --file orders.sql
   mink table create kafka.events --buckets 4
-  mink table create kafka.clicks --partitions 4
+  mink table create kafka.clicks --partitions 4 --if-not-exists
   mink table create kafka.audit --option table.log.ttl=-1 --option max.message.bytes=2000000
 
 SQL makes a table with columns, in a database that is there (`mink db create sales`); docs/sql.md has types and options.
@@ -36,18 +37,6 @@ Kept and described for Kafka's tools, without effect:
 /// Longest line of the help, in letters.
 const HELP_WIDTH: usize = 110;
 
-/// Options that have an effect, by all their names.
-const RULING: [&str; 8] = [
-    "bucket.num",
-    "table.log.ttl",
-    "retention.ms",
-    "table.log.retention-bytes",
-    "retention.bytes",
-    "max.message.bytes",
-    "cleanup.policy",
-    "message.timestamp.type",
-];
-
 #[derive(Debug, Args)]
 #[command(after_help = help())]
 pub(super) struct CreateArgs {
@@ -55,7 +44,7 @@ pub(super) struct CreateArgs {
     #[arg(value_name = "TABLE|SQL", value_parser = meant, required_unless_present = "file")]
     what: Option<Meant>,
     /// Run the CREATE TABLE statements of a file; - is stdin
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["what", "buckets", "options"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["what", "buckets", "options", "if_not_exists"])]
     file: Option<PathBuf>,
     /// Buckets, which Kafka calls partitions
     #[arg(long, visible_alias = "partitions", value_name = "N")]
@@ -63,6 +52,9 @@ pub(super) struct CreateArgs {
     /// An option of the table; may be repeated
     #[arg(long = "option", value_name = "NAME=VALUE", value_parser = option)]
     options: Vec<(String, String)>,
+    /// It may be there already, and stays as it is
+    #[arg(long)]
+    if_not_exists: bool,
     #[command(flatten)]
     node: AdminAddress,
 }
@@ -84,15 +76,14 @@ fn help() -> String {
 fn option(text: &str) -> Result<(String, String), String> {
     let (name, value) =
         text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or("write NAME=VALUE")?;
+    if name == "bucket.key" {
+        return Err(
+            "bucket.key is for tables with columns: CREATE TABLE ... WITH ('bucket.key' = 'id')".into()
+        );
+    }
     // Whether the value will do is for the node to say, whose limits count.
     match TableOptions::default().set(name, value, &Limits::default()) {
-        Err(OptionError::Unknown { .. }) => {
-            let known = RULING.into_iter().chain(Kept::ALL.iter().map(|kept| kept.name));
-            Err(match mink_server::closest(name, known) {
-                Some(near) => format!("there is no option {name}; did you mean {near}?"),
-                None => format!("there is no option {name}; `mink table create --help` lists those that are"),
-            })
-        }
+        Err(unknown @ OptionError::Unknown { .. }) => Err(unknown.to_string()),
         _ => Ok((name.into(), value.into())),
     }
 }
@@ -121,17 +112,30 @@ pub(super) async fn run(args: CreateArgs) -> Result<(), Failure> {
         (Some(Meant::Sql(_)), _) if args.buckets.is_some() || !args.options.is_empty() => Err(
             Failure::usage("a statement has its options in it: CREATE TABLE ... WITH ('bucket.num' = '4')"),
         ),
-        (Some(Meant::Sql(text)), _) => by_sql(&args.node, None, text).await,
+        (Some(Meant::Sql(_)), _) if args.if_not_exists => {
+            Err(Failure::usage("a statement says it itself: CREATE TABLE IF NOT EXISTS ..."))
+        }
+        (Some(Meant::Sql(text)), _) => by_sql(&args.node, Source::Typed, text).await,
         (None, Some(file)) => {
-            by_sql(&args.node, Some(&file.display().to_string()), &sql::read_script(file)?).await
+            let (name, text) = (file.display().to_string(), sql::read_script(file)?);
+            by_sql(&args.node, Source::Named(&name), &text).await
         }
         (None, None) => Err(Failure::usage("name a table, or give its SQL")),
     }
 }
 
-async fn by_sql(node: &AdminAddress, source: Option<&str>, text: &str) -> Result<(), Failure> {
+async fn by_sql(node: &AdminAddress, source: Source<'_>, text: &str) -> Result<(), Failure> {
     sql::starts_with(source, text, &["CREATE", "TABLE"])?;
     sql::run_script(&node.flight().await?, source, text, sql::tell).await
+}
+
+/// What `/api/v1` says, with the command or the flag that helps.
+fn advised(failure: Failure, table: &TablePath) -> Failure {
+    let database = &table.database;
+    if failure.words() == format!("database {database} does not exist") {
+        return Failure::failed(format!("{}; `mink db create {database}` makes it", failure.words()));
+    }
+    database::advised(failure)
 }
 
 /// A table whose records are those of Kafka's clients. SQL makes none: it has no columns to say.
@@ -146,7 +150,12 @@ async fn topic_table(args: &CreateArgs, table: &TablePath) -> Result<(), Failure
         }
     }
     let body = json!({ "table": table.to_string(), "options": map });
-    args.node.http().await?.call(Method::POST, "/tables", Some(&body)).await?;
+    let made = args.node.http().await?.call(Method::POST, "/tables", Some(&body)).await;
+    if made.is_err() && args.if_not_exists && is_listed(&args.node, table).await? {
+        eprintln!("unchanged table {table}");
+        return Ok(());
+    }
+    made.map_err(|failure| advised(failure, table))?;
     eprintln!("created table {table}, for Kafka clients the topic {}", topic(table));
     if let Some(words) = caution(&args.options) {
         eprintln!("{words}");
@@ -159,6 +168,18 @@ mod tests {
     use super::*;
     use clap::Parser;
 
+    /// Options that have an effect, by all their names.
+    const RULING: [&str; 8] = [
+        "bucket.num",
+        "table.log.ttl",
+        "retention.ms",
+        "table.log.retention-bytes",
+        "retention.bytes",
+        "max.message.bytes",
+        "cleanup.policy",
+        "message.timestamp.type",
+    ];
+
     #[derive(Debug, Parser)]
     struct Line {
         #[command(flatten)]
@@ -169,6 +190,7 @@ mod tests {
     fn a_table_comes_from_its_name_a_statement_or_a_file() {
         let parse = |words: &[&str]| Line::try_parse_from(["create"].iter().chain(words));
         assert!(parse(&["kafka.a", "--partitions", "4"]).is_ok() && parse(&["--file", "a.sql"]).is_ok());
+        assert!(parse(&["kafka.a", "--if-not-exists"]).expect("a table").args.if_not_exists);
         assert!(parse(&["CREATE TABLE a.b (c INT)"]).is_ok());
         for wrong in [&[][..], &["a.b", "--file", "a.sql"], &["--file", "a.sql", "--buckets", "1"], &["b"]] {
             parse(wrong).expect_err("not a table");
@@ -180,12 +202,24 @@ mod tests {
         for (words, said) in [
             (&["DROP TABLE a.b"][..], "CREATE TABLE is accepted here"),
             (&["CREATE TABLE a.b (c INT)", "--buckets", "4"], "bucket.num"),
+            (&["CREATE TABLE a.b (c INT)", "--if-not-exists"], "CREATE TABLE IF NOT EXISTS"),
         ] {
             let line = ["create", "--addr", "127.0.0.1:1"].iter().chain(words);
             let args = Line::try_parse_from(line).expect("a command line").args;
             let refused = run(args).await;
             assert!(matches!(&refused, Err(Failure::Usage(words)) if words.contains(said)), "{refused:?}");
         }
+    }
+
+    #[test]
+    fn a_database_that_is_not_there_is_told_with_the_command_that_makes_it() {
+        let told = |words: &str| {
+            let table = meant("sales.a").expect("a table");
+            let Meant::Table(table) = table else { panic!("no table") };
+            advised(Failure::failed(words), &table).words().to_owned()
+        };
+        assert!(told("database sales does not exist").ends_with("; `mink db create sales` makes it"));
+        assert!(told("table sales.a exists already").ends_with("; --if-not-exists takes it as it is"));
     }
 
     #[test]
@@ -206,6 +240,7 @@ mod tests {
             let words = option(typed).unwrap_err();
             assert!(words.ends_with(&format!("did you mean {near}?")), "{words}");
         }
+        assert!(option("bucket.key=id").is_err_and(|words| words.contains("tables with columns")));
         let words = option("nonsense=1").unwrap_err();
         assert!(words.contains("mink table create --help") && !words.contains("did you mean"), "{words}");
     }

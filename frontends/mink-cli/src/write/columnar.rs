@@ -3,22 +3,20 @@
 //! Lives on: the reading thread.
 //! Invariants: I20: rows come in pieces of about `PORTION_BYTES`, never a whole file at once (an Arrow batch comes as it was written).
 //! Rows are counted from 1; an error names the row, and rows before it are handed on.
+use super::FileForm;
 use super::convert::{Misfit, Plan};
 use super::input::{Source, cannot_read, spool};
-use super::portion::{PORTION_BYTES, PORTION_ROWS, Place, Portion, Progress, Sink, Stop};
+use super::magic::Magic;
+use super::portion::{PORTION_BYTES, PORTION_ROWS, Progress, Sink, Stop};
+use super::row_bytes::bytes_of;
 use super::target::Target;
-use arrow_array::{Array, RecordBatch};
+use arrow_array::RecordBatch;
 use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_schema::ArrowError;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use std::fs::File;
 use std::io::{BufReader, Cursor, Read, Seek, SeekFrom};
-
-/// What a file of Arrow begins with; a stream does not.
-const FILE_MAGIC: &[u8] = b"ARROW1";
-/// What a stream begins with, and every message in it.
-const STREAM_MARK: &[u8] = &[0xff; 4];
 
 /// Reads a Parquet file. Its index lies at its end, so that stdin is kept in a file first.
 pub(super) fn read_parquet(
@@ -27,10 +25,13 @@ pub(super) fn read_parquet(
     progress: &Progress,
     sink: &Sink,
 ) -> Result<(), Stop> {
-    let file = match source {
+    let mut file = match source {
         Source::File(file) => file,
         Source::Stdin => spool(std::io::stdin())?,
     };
+    let magic = Magic::of(&begin_of(&mut file)?);
+    magic.instead_of(FileForm::Parquet).map_or(Ok(()), |what| Err(Stop::Wrong(what.into())))?;
+    rewind(&mut file)?;
     let unreadable = |error: &dyn std::fmt::Display| format!("no Parquet file that can be read: {error}");
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| unreadable(&error))?;
     let plan = Plan::new(builder.schema(), target)?;
@@ -42,7 +43,7 @@ pub(super) fn read_parquet(
     let batch_rows = rows_of(rows, usize::try_from(bytes).unwrap_or(usize::MAX));
     let reader = builder.with_projection(mask).with_batch_size(batch_rows).build();
     let reader = reader.map_err(|error| unreadable(&error))?;
-    let mut rows = Rows { plan: &plan, progress, sink, before: 0, row_is_progress: true };
+    let mut rows = Rows { plan: &plan, target, progress, sink, before: 0, row_is_progress: true };
     for batch in reader {
         rows.take(&batch.map_err(|error| rows.damaged(&error))?)?;
     }
@@ -58,40 +59,44 @@ pub(super) fn read_arrow(
 ) -> Result<(), Stop> {
     match source {
         Source::File(mut file) => {
-            let begin = begin_of(&mut file)?;
-            file.seek(SeekFrom::Start(0)).map_err(|error| cannot_read(&error))?;
-            if begin.starts_with(FILE_MAGIC) {
+            let is_file = is_arrow_file(&begin_of(&mut file)?)?;
+            rewind(&mut file)?;
+            if is_file {
                 return read_arrow_file(file, target, progress, sink);
             }
-            check_stream(&begin)?;
             read_arrow_stream(Source::File(file).bytes(progress), target, progress, sink)
         }
         Source::Stdin => {
             let mut bytes = Source::Stdin.bytes(progress);
             let begin = begin_of(&mut bytes)?;
             let whole = Cursor::new(begin.clone()).chain(bytes);
-            if begin.starts_with(FILE_MAGIC) {
+            if is_arrow_file(&begin)? {
                 return read_arrow_file(spool(whole)?, target, progress, sink);
             }
-            check_stream(&begin)?;
             read_arrow_stream(whole, target, progress, sink)
         }
     }
 }
 
-/// The first bytes, by which a file is told apart from a stream.
+/// The first bytes, by which a file is told apart from others.
 fn begin_of(bytes: &mut impl Read) -> Result<Vec<u8>, Stop> {
     let mut begin = Vec::new();
-    let read = bytes.take(FILE_MAGIC.len() as u64).read_to_end(&mut begin);
+    let read = bytes.take(Magic::BYTES as u64).read_to_end(&mut begin);
     read.map(|_| begin).map_err(|error| cannot_read(&error))
 }
 
-/// Whatever else a text begins with would be taken for the length of a message.
-fn check_stream(begin: &[u8]) -> Result<(), Stop> {
-    if begin.starts_with(STREAM_MARK) {
-        return Ok(());
+fn rewind(file: &mut File) -> Result<(), Stop> {
+    file.seek(SeekFrom::Start(0)).map(drop).map_err(|error| cannot_read(&error))
+}
+
+/// Whether it is a file, and no stream. Whatever else a text begins with would be taken for the length of a message.
+fn is_arrow_file(begin: &[u8]) -> Result<bool, Stop> {
+    const UNKNOWN: &str = "no Arrow file or stream that can be read: it does not begin as one (those of Arrow before 0.15 are not taken)";
+    match Magic::of(begin) {
+        Magic::ArrowFile => Ok(true),
+        Magic::ArrowStream => Ok(false),
+        other => Err(Stop::Wrong(other.instead_of(FileForm::Arrow).unwrap_or(UNKNOWN).into())),
     }
-    Err(Stop::Wrong("no Arrow file or stream that can be read: it does not begin as one (those of Arrow before 0.15 are not taken)".into()))
 }
 
 fn read_arrow_file(file: File, target: &Target, progress: &Progress, sink: &Sink) -> Result<(), Stop> {
@@ -99,7 +104,7 @@ fn read_arrow_file(file: File, target: &Target, progress: &Progress, sink: &Sink
         .map_err(|error| format!("no Arrow file that can be read: {error}"))?;
     let plan = Plan::new(&reader.schema(), target)?;
     progress.set_total(reader.num_batches() as u64);
-    let mut rows = Rows { plan: &plan, progress, sink, before: 0, row_is_progress: false };
+    let mut rows = Rows { plan: &plan, target, progress, sink, before: 0, row_is_progress: false };
     for batch in reader {
         rows.take_whole(&batch.map_err(|error| rows.damaged(&error))?)?;
         progress.add(1);
@@ -116,7 +121,7 @@ fn read_arrow_stream(
     let reader = StreamReader::try_new(bytes, None)
         .map_err(|error| format!("no Arrow stream that can be read: {error}"))?;
     let plan = Plan::new(&reader.schema(), target)?;
-    let mut rows = Rows { plan: &plan, progress, sink, before: 0, row_is_progress: false };
+    let mut rows = Rows { plan: &plan, target, progress, sink, before: 0, row_is_progress: false };
     for batch in reader {
         rows.take_whole(&batch.map_err(|error| rows.damaged(&error))?)?;
     }
@@ -132,6 +137,7 @@ fn rows_of(rows: u64, bytes: usize) -> usize {
 /// Rows on their way from the file to the writer.
 struct Rows<'a> {
     plan: &'a Plan,
+    target: &'a Target,
     progress: &'a Progress,
     sink: &'a Sink,
     /// Rows of the file that lie before the next one.
@@ -187,24 +193,17 @@ impl Rows<'_> {
     }
 
     fn send(&mut self, rows: RecordBatch) -> Result<(), Stop> {
-        let count = rows.num_rows() as u64;
-        let place = Place { noun: "row", first: self.before + 1, last: self.before + count };
+        let (count, first) = (rows.num_rows() as u64, self.before + 1);
         self.before += count;
         if self.row_is_progress {
             self.progress.add(count);
         }
-        self.sink.send(Portion { rows, place })
+        self.sink.send_rows(rows, self.target, "row", |at| first + at as u64)
     }
 
     fn damaged(&self, error: &ArrowError) -> String {
         format!("row {} or behind it cannot be read: {error}", self.before + 1)
     }
-}
-
-/// About what the rows take.
-fn bytes_of(batch: &RecordBatch) -> usize {
-    let columns = batch.columns().iter().map(|column| column.to_data().get_slice_memory_size().unwrap_or(0));
-    columns.fold(0, usize::saturating_add)
 }
 
 #[cfg(test)]

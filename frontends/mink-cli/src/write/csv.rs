@@ -4,7 +4,8 @@
 //! Invariants: an error names the line and the column; rows before it are handed on. No field becomes more of a row than its own value.
 mod text;
 
-use super::input::Bytes;
+use super::FileForm;
+use super::input::{Bytes, begin_text};
 use super::portion::{Collector, Sink, Stop};
 use super::target::Target;
 use mink_types::schema::DataType;
@@ -13,7 +14,7 @@ use text::{Field, Record, Records};
 
 /// Reads all records below the line of names.
 pub(super) fn read(bytes: Bytes, target: &Target, sink: &Sink) -> Result<(), Stop> {
-    let mut rows = Collector::new(&target.schema);
+    let mut rows = Collector::new(target);
     let ended = read_records(bytes, target, &mut rows, sink);
     if !matches!(ended, Err(Stop::Nobody)) {
         rows.flush(sink)?;
@@ -21,9 +22,14 @@ pub(super) fn read(bytes: Bytes, target: &Target, sink: &Sink) -> Result<(), Sto
     ended
 }
 
-fn read_records(bytes: Bytes, target: &Target, rows: &mut Collector, sink: &Sink) -> Result<(), Stop> {
+fn read_records(
+    mut bytes: Bytes,
+    target: &Target,
+    rows: &mut Collector<'_>,
+    sink: &Sink,
+) -> Result<(), Stop> {
+    begin_text(&mut bytes, FileForm::Csv)?;
     let (mut records, mut record) = (Records::new(bytes), Record::default());
-    records.skip_mark()?;
     if !records.next(&mut record)? {
         return Ok(());
     }
@@ -103,7 +109,8 @@ fn columns(names: &Record, target: &Target) -> Result<Columns, Stop> {
     for field in names.fields() {
         texts.push(std::str::from_utf8(field.text).map_err(|_| "line 1: a name is not UTF-8".to_owned())?);
     }
-    let places = target.places(texts.iter().copied()).map_err(|what| format!("line 1: {what}"))?;
+    let places = target.places(texts.iter().copied());
+    let places = places.map_err(|what| format!("line 1: {what}{}", other_separator(&texts)))?;
     let column = |place: Option<usize>| -> Option<Column> {
         let column = target.schema.columns().get(place?)?;
         let mut key = Vec::new();
@@ -112,6 +119,19 @@ fn columns(names: &Record, target: &Target) -> Result<Columns, Stop> {
         Some(Column { name: column.name.clone(), key, shape: Shape::of(&column.data_type) })
     };
     Ok(places.into_iter().map(column).collect())
+}
+
+/// How a file becomes CSV whose names stand between other signs than commas.
+fn other_separator(names: &[&str]) -> &'static str {
+    match names {
+        [all] if all.contains(';') => {
+            "; its fields stand between semicolons: `mlr --icsv --ifs ';' --ocsv cat FILE` (Miller) writes commas"
+        }
+        [all] if all.contains('\t') => {
+            "; its fields stand between tabs: `mlr --itsv --ocsv cat FILE` (Miller) writes commas"
+        }
+        _ => "",
+    }
 }
 
 /// The record as the JSON object that it stands for.
@@ -288,6 +308,21 @@ mod tests {
         let chosen = Target { is_chosen: true, ..target("b INT") };
         let (found, ended) = read_all("a,b,x\n1,2,\"[\"\n", &chosen);
         assert_eq!((found, ended), (vec![r#"{"b":2}"#.to_owned()], Ok(())));
+    }
+
+    #[test]
+    fn names_between_other_signs_than_commas_are_told_with_what_makes_commas() {
+        let words = |text| read_all(text, &target("a INT, b INT")).1.expect_err("no names");
+        assert!(words("a;b\n1;2\n").contains("`mlr --icsv --ifs ';' --ocsv cat FILE`"));
+        assert!(words("a\tb\n1\t2\n").contains("`mlr --itsv --ocsv cat FILE`"));
+        assert!(!words("x\n").contains("mlr"));
+        // A column may be called so.
+        assert_eq!(read_all("a;b\n1\n", &target("\"a;b\" INT")).1, Ok(()));
+    }
+
+    #[test]
+    fn a_day_that_there_is_not_is_told_as_that() {
+        assert_eq!(one("DATE", "2026-02-31"), Err("line 2: c: there is no day 2026-02-31".into()));
     }
 
     #[test]

@@ -2,6 +2,8 @@
 //!
 //! Lives on: the reading thread, but for opening.
 //! Invariants: what must be a file and comes by stdin is held in a file without a name, up to `SPOOLED_BYTES_MAX`.
+use super::FileForm;
+use super::magic::Magic;
 use super::portion::{Progress, Stop};
 use crate::failure::Failure;
 use crate::numbers;
@@ -90,6 +92,20 @@ pub(super) fn cannot_read(error: &io::Error) -> Stop {
     Stop::Wrong(format!("cannot read further: {error}"))
 }
 
+/// Looks at the beginning of a text: what is none is refused with what to do, and a byte order mark is passed over.
+pub(super) fn begin_text(bytes: &mut Bytes, form: FileForm) -> Result<(), Stop> {
+    const MARK: &[u8] = "\u{feff}".as_bytes();
+    // What comes in pieces is no longer at first than what the smallest pipe gives at once.
+    let begin = bytes.fill_buf().map_err(|error| cannot_read(&error))?;
+    if let Some(what) = Magic::of(begin).instead_of(form) {
+        return Err(Stop::Wrong(what.into()));
+    }
+    if begin.starts_with(MARK) {
+        bytes.consume(MARK.len());
+    }
+    Ok(())
+}
+
 /// Reads the line of this number without its end; false at the end of the input.
 pub(super) fn next_line(bytes: &mut Bytes, line: &mut Vec<u8>, number: u64) -> Result<bool, Stop> {
     line.clear();
@@ -122,6 +138,22 @@ pub(super) mod tests {
             found.push(String::from_utf8(line.clone()).expect("text"));
         }
         assert_eq!(found, ["one", "", "three"]);
+    }
+
+    #[test]
+    fn a_text_is_read_from_behind_its_mark_and_what_is_no_text_is_not_read() {
+        let first_line = |text: &[u8]| {
+            let (mut input, mut line) = (bytes(text), Vec::new());
+            begin_text(&mut input, FileForm::Json)?;
+            next_line(&mut input, &mut line, 1).map(|_| line)
+        };
+        for text in ["\u{feff}a\n", "a\n\u{feff}b"] {
+            assert_eq!(first_line(text.as_bytes()).expect("text"), b"a");
+        }
+        for (file, word) in [(&b"PAR1\x15\x00"[..], "--format parquet"), (b"ARROW1\0\0", "--format arrow")] {
+            let Err(Stop::Wrong(what)) = first_line(file) else { panic!("{file:?} is no text") };
+            assert!(what.contains(word), "{what}");
+        }
     }
 
     #[test]

@@ -2,16 +2,21 @@
 //!
 //! Lives on: the reading thread.
 //! Invariants: an error names the line and the field; rows before it are handed on.
-use super::input::{Bytes, next_line};
+use super::FileForm;
+use super::input::{Bytes, begin_text, next_line};
 use super::portion::{Collector, Sink, Stop};
 use super::target::Target;
-use serde::de::{Deserializer as _, Error as _, MapAccess, Visitor};
+use crate::form::day::{has_days, no_such_day};
+use mink_record::json::{JsonError, JsonErrorKind};
+use mink_types::schema::Schema;
+use serde::de::{Deserializer as _, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// Reads all lines. One that is blank is passed over.
 pub(super) fn read(mut bytes: Bytes, target: &Target, sink: &Sink) -> Result<(), Stop> {
-    let mut rows = Collector::new(&target.schema);
+    let mut rows = Collector::new(target);
     let ended = read_lines(&mut bytes, target, &mut rows, sink);
     if !matches!(ended, Err(Stop::Nobody)) {
         rows.flush(sink)?;
@@ -19,7 +24,8 @@ pub(super) fn read(mut bytes: Bytes, target: &Target, sink: &Sink) -> Result<(),
     ended
 }
 
-fn read_lines(bytes: &mut Bytes, target: &Target, rows: &mut Collector, sink: &Sink) -> Result<(), Stop> {
+fn read_lines(bytes: &mut Bytes, target: &Target, rows: &mut Collector<'_>, sink: &Sink) -> Result<(), Stop> {
+    begin_text(bytes, FileForm::Json)?;
     let (mut line, mut object, mut number) = (Vec::new(), Vec::new(), 0);
     loop {
         // The next one may be long in coming.
@@ -34,11 +40,48 @@ fn read_lines(bytes: &mut Bytes, target: &Target, rows: &mut Collector, sink: &S
             continue;
         }
         if target.is_chosen {
-            only_chosen(&line, target, &mut object).map_err(|what| format!("line {number}: {what}"))?;
+            only_chosen(&line, target, &mut object)
+                .map_err(|what| format!("line {number}: {what}{}", other_layout(&line)))?;
             rows.push(number, &object, sink)?;
         } else {
             rows.push(number, &line, sink)?;
         }
+    }
+}
+
+/// What is wrong with a row.
+pub(super) fn explained(error: &JsonError, object: &[u8], schema: &Schema) -> String {
+    match error.kind() {
+        JsonErrorKind::Syntax => format!("{error}{}", other_layout(object)),
+        JsonErrorKind::Value => match no_day(error.path(), object, schema) {
+            Some(no_day) => format!("{}: {no_day}", error.path()),
+            None => error.to_string(),
+        },
+        _ => error.to_string(),
+    }
+}
+
+/// That a column's text names a day that there is not.
+fn no_day(column: &str, object: &[u8], schema: &Schema) -> Option<String> {
+    if !has_days(&schema.column(column)?.data_type) {
+        return None;
+    }
+    let fields: BTreeMap<String, &RawValue> = serde_json::from_slice(object).ok()?;
+    let text: String = serde_json::from_str(fields.get(column)?.get()).ok()?;
+    no_such_day(&text)
+}
+
+/// How JSON that is laid out otherwise becomes a line per row.
+pub(super) fn other_layout(line: &[u8]) -> &'static str {
+    let line = line.trim_ascii();
+    match line.first() {
+        Some(b'[') => {
+            "; each row is an object in a line of its own: `jq -c '.[]' FILE` makes lines of an array"
+        }
+        Some(b'{') if serde_json::from_slice::<IgnoredAny>(line).is_err_and(|error| error.is_eof()) => {
+            "; each row is an object in a line of its own: `jq -c . FILE` makes a line of an object over several"
+        }
+        _ => "",
     }
 }
 
@@ -95,9 +138,8 @@ impl<'de> Visitor<'de> for Chosen<'_> {
 mod tests {
     use super::super::input::tests::bytes;
     use super::super::portion::Portion;
-    use super::super::target::tests::target;
+    use super::super::target::tests::{target, target_of_x};
     use super::*;
-    use crate::form::columns::tests::schema;
     use mink_record::json::JsonWriter;
 
     /// What was read, as JSON, and how it ended.
@@ -138,6 +180,51 @@ mod tests {
     }
 
     #[test]
+    fn json_that_is_no_lines_is_told_with_what_makes_lines_of_it() {
+        for target in [target("a INT"), Target { is_chosen: true, ..target("a INT") }] {
+            for (text, word) in [
+                ("[{\"a\":1},{\"a\":2}]\n", "`jq -c '.[]' FILE`"),
+                (" [\n  {\"a\":1}\n]\n", "`jq -c '.[]' FILE`"),
+                ("{\n  \"a\": 1\n}\n", "`jq -c . FILE`"),
+            ] {
+                let Err(Stop::Wrong(what)) = read_all(text, &target).1 else { panic!("{text} is no lines") };
+                assert!(what.starts_with("line 1: ") && what.contains(word), "{what}");
+            }
+            let Err(Stop::Wrong(what)) = read_all("{\"a\":}\n", &target).1 else { panic!("no JSON") };
+            assert!(!what.contains("jq"), "{what}");
+        }
+    }
+
+    #[test]
+    fn a_mark_at_the_beginning_is_passed_over() {
+        let (found, ended) = read_all("\u{feff}{\"a\":1}\n", &target("a INT"));
+        assert!(ended.is_ok() && rows(&found) == [r#"{"a":1}"#], "{ended:?}");
+    }
+
+    #[test]
+    fn a_day_that_there_is_not_is_told_as_that_and_not_as_a_wrong_form() {
+        let target = target("d DATE, t TIMESTAMP_LTZ(3), s STRING");
+        for (line, expected) in [
+            (r#"{"d":"2026-02-31"}"#, "line 1: d: there is no day 2026-02-31"),
+            (r#"{"d":null,"t":"2025-02-29T10:00:00Z"}"#, "line 1: t: there is no day 2025-02-29"),
+        ] {
+            let Err(Stop::Wrong(what)) = read_all(line, &target).1 else { panic!("{line} has no such day") };
+            assert_eq!(what, expected);
+        }
+        let Err(Stop::Wrong(what)) = read_all(r#"{"d":"31.1.2026"}"#, &target).1 else { panic!("no day") };
+        assert!(what.contains("use a text as"), "{what}");
+    }
+
+    #[test]
+    fn rows_get_the_partition_that_is_named_and_one_of_another_is_refused() {
+        let of_x = target_of_x("a INT, p STRING NOT NULL");
+        let (found, ended) = read_all("{\"a\":1}\n{\"p\":\"x\"}\n{\"p\":\"y\"}\n", &of_x);
+        let Err(Stop::Wrong(what)) = ended else { panic!("y is not x") };
+        assert!(what.starts_with("line 3: p: the row has \"y\", and --partition says \"x\""), "{what}");
+        assert_eq!(rows(&found), [r#"{"a":1,"p":"x"}"#, r#"{"a":null,"p":"x"}"#]);
+    }
+
+    #[test]
     fn of_chosen_columns_alone_are_values_taken_as_they_are_written() {
         let chosen = Target { is_chosen: true, ..target("n DECIMAL(38, 10), s STRING") };
         let line = "{\"x\":[1,{\"s\":2}],\"s\":\"a\\u0062\",\"n\":12345678901234567890.0123456789}\n{}\n";
@@ -168,7 +255,7 @@ mod tests {
         // A pipe that holds one line: what comes after it would wait for ever.
         let (sink, mut receiver) = Sink::collecting(4);
         let (reader, mut writer) = std::io::pipe().expect("a pipe");
-        let target = Target { schema: schema("a INT"), ..target("a INT") };
+        let target = target("a INT");
         let thread = std::thread::spawn(move || {
             let input: Bytes = std::io::BufReader::new(Box::new(reader));
             read(input, &target, &sink)

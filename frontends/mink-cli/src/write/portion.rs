@@ -1,8 +1,11 @@
-//! Pieces of a file on their way to the table, and the thread that reads them.
+//! Pieces of a file on their way to its table or topic, and the thread that reads them.
 //!
 //! Lives on: the reading thread on one side, the command's task on the other.
 //! Owns: the bound on what is read and not yet handed to the writer.
 //! Invariants: I20: at most `PORTIONS_MAX` portions wait; a file that is read to its end is told apart from a reader that died.
+use super::json;
+use super::target::Target;
+use crate::failure::Failure;
 use arrow_array::RecordBatch;
 use mink_record::json::{JsonErrorKind, RowsBuilder};
 use std::fmt;
@@ -10,9 +13,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use tokio::sync::mpsc;
-
-use crate::failure::Failure;
-use mink_types::schema::Schema;
 
 /// Portions that wait for the writer.
 const PORTIONS_MAX: usize = 4;
@@ -61,11 +61,29 @@ impl From<String> for Stop {
 
 /// The reader's way out.
 #[derive(Debug)]
-pub(super) struct Sink(mpsc::Sender<Result<Portion, String>>);
+pub(super) struct Sink<T = Portion>(mpsc::Sender<Result<T, String>>);
+
+impl<T> Sink<T> {
+    pub(super) fn send(&self, portion: T) -> Result<(), Stop> {
+        self.0.blocking_send(Ok(portion)).map_err(|_| Stop::Nobody)
+    }
+}
 
 impl Sink {
-    pub(super) fn send(&self, portion: Portion) -> Result<(), Stop> {
-        self.0.blocking_send(Ok(portion)).map_err(|_| Stop::Nobody)
+    /// Sends rows as the table takes them: those before the first one that it does not take. `number` is what counts the row at a place.
+    pub(super) fn send_rows(
+        &self,
+        rows: RecordBatch,
+        target: &Target,
+        noun: &'static str,
+        number: impl Fn(usize) -> u64,
+    ) -> Result<(), Stop> {
+        let (rows, unfit) = target.fit(rows).map_err(|error| format!("{noun} {}: {error}", number(0)))?;
+        if let Some(last) = rows.num_rows().checked_sub(1) {
+            let place = Place { noun, first: number(0), last: number(last) };
+            self.send(Portion { rows, place })?;
+        }
+        unfit.map_or(Ok(()), |unfit| Err(Stop::Wrong(format!("{noun} {}: {}", number(unfit.at), unfit.what))))
     }
 
     /// A way out and its other end, without a thread.
@@ -100,16 +118,16 @@ impl Progress {
 
 /// A file that is being read.
 #[derive(Debug)]
-pub(super) struct Reading {
-    portions: mpsc::Receiver<Result<Portion, String>>,
+pub(super) struct Reading<T = Portion> {
+    portions: mpsc::Receiver<Result<T, String>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Reading {
+impl<T: Send + 'static> Reading<T> {
     /// Reads on a thread of its own: stdin may keep it waiting for ever, and a process must be able to end all the same.
     pub(super) fn start(
-        read: impl FnOnce(&Sink) -> Result<(), Stop> + Send + 'static,
-    ) -> Result<Reading, Failure> {
+        read: impl FnOnce(&Sink<T>) -> Result<(), Stop> + Send + 'static,
+    ) -> Result<Reading<T>, Failure> {
         let (sender, portions) = mpsc::channel(PORTIONS_MAX);
         let thread = std::thread::Builder::new().name("mink-write".into()).spawn(move || {
             let sink = Sink(sender);
@@ -123,7 +141,7 @@ impl Reading {
     }
 
     /// The next rows; none at the end. An error ends it.
-    pub(super) async fn next(&mut self) -> Option<Result<Portion, String>> {
+    pub(super) async fn next(&mut self) -> Option<Result<T, String>> {
         if let Some(portion) = self.portions.recv().await {
             return Some(portion);
         }
@@ -135,14 +153,16 @@ impl Reading {
 
 /// Collects rows that come as JSON into portions.
 #[derive(Debug)]
-pub(super) struct Collector {
+pub(super) struct Collector<'a> {
+    target: &'a Target,
     rows: RowsBuilder,
-    lines: Option<(u64, u64)>,
+    /// The line of each row.
+    lines: Vec<u64>,
 }
 
-impl Collector {
-    pub(super) fn new(schema: &Schema) -> Collector {
-        Collector { rows: RowsBuilder::new(schema), lines: None }
+impl Collector<'_> {
+    pub(super) fn new(target: &Target) -> Collector<'_> {
+        Collector { target, rows: RowsBuilder::new(&target.schema), lines: Vec::new() }
     }
 
     /// Takes the row that begins in this line.
@@ -152,8 +172,10 @@ impl Collector {
             self.flush(sink)?;
             pushed = self.rows.push_json(object);
         }
-        pushed.map_err(|error| format!("line {line}: {error}"))?;
-        self.lines = Some((self.lines.map_or(line, |(first, _)| first), line));
+        pushed.map_err(|error| {
+            format!("line {line}: {}", json::explained(&error, object, &self.target.schema))
+        })?;
+        self.lines.push(line);
         if self.rows.bytes() >= PORTION_BYTES || self.rows.len() >= PORTION_ROWS {
             self.flush(sink)?;
         }
@@ -162,17 +184,20 @@ impl Collector {
 
     /// Sends what there is.
     pub(super) fn flush(&mut self, sink: &Sink) -> Result<(), Stop> {
-        let Some((first, last)) = self.lines.take() else { return Ok(()) };
-        let place = Place { noun: "line", first, last };
-        let rows = self.rows.finish().map_err(|error| format!("{place}: {error}"))?;
-        sink.send(Portion { rows, place })
+        if self.lines.is_empty() {
+            return Ok(());
+        }
+        let lines = std::mem::take(&mut self.lines);
+        let number = |at: usize| lines.get(at).copied().unwrap_or_default();
+        let rows = self.rows.finish().map_err(|error| format!("line {}: {error}", number(0)))?;
+        sink.send_rows(rows, self.target, "line", number)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::target::tests::{target, target_of_x};
     use super::*;
-    use crate::form::columns::tests::schema;
 
     #[test]
     fn places_read_well() {
@@ -182,12 +207,12 @@ mod tests {
 
     #[tokio::test]
     async fn an_end_an_error_and_a_dead_reader_are_told_apart() {
-        let mut reading = Reading::start(|_| Ok(())).expect("a thread");
+        let mut reading: Reading = Reading::start(|_| Ok(())).expect("a thread");
         assert!(reading.next().await.is_none());
-        let mut reading = Reading::start(|_| Err(Stop::Wrong("line 7".into()))).expect("a thread");
+        let mut reading: Reading = Reading::start(|_| Err(Stop::Wrong("line 7".into()))).expect("a thread");
         assert_eq!(reading.next().await.map(|read| read.map(drop)), Some(Err("line 7".into())));
         assert!(reading.next().await.is_none());
-        let mut reading = Reading::start(|_| panic!("a test's own")).expect("a thread");
+        let mut reading: Reading = Reading::start(|_| panic!("a test's own")).expect("a thread");
         let died = reading.next().await.expect("it is told").map(drop).expect_err("it died");
         assert!(died.contains("damaged"), "{died}");
     }
@@ -197,7 +222,8 @@ mod tests {
         let (sink, receiver) = Sink::collecting(1);
         drop(receiver);
         let reader = std::thread::spawn(move || {
-            let mut rows = Collector::new(&schema("a INT"));
+            let target = target("a INT");
+            let mut rows = Collector::new(&target);
             rows.push(1, b"{\"a\":1}", &sink).expect("it is only collected");
             rows.flush(&sink)
         });
@@ -207,7 +233,8 @@ mod tests {
     #[test]
     fn rows_before_a_wrong_one_are_kept_with_their_lines() {
         let (sink, mut receiver) = Sink::collecting(4);
-        let mut rows = Collector::new(&schema("a INT"));
+        let target = target("a INT");
+        let mut rows = Collector::new(&target);
         for line in [3, 5, 6] {
             rows.push(line, b"{\"a\":1}", &sink).expect("a row");
         }
@@ -221,7 +248,8 @@ mod tests {
     #[test]
     fn portions_are_cut_by_rows_and_by_bytes() {
         let (sink, mut receiver) = Sink::collecting(16);
-        let mut rows = Collector::new(&schema("a INT, s STRING"));
+        let target = target("a INT, s STRING");
+        let mut rows = Collector::new(&target);
         for line in 1..=PORTION_ROWS as u64 {
             rows.push(line, b"{\"a\":1}", &sink).expect("a row");
         }
@@ -231,5 +259,19 @@ mod tests {
         assert_eq!(receiver.try_recv().expect("full").expect("rows").rows.num_rows(), 1);
         rows.flush(&sink).expect("nothing is left");
         assert!(receiver.try_recv().is_err());
+    }
+
+    #[test]
+    fn a_row_of_another_partition_is_told_with_its_own_line() {
+        let (sink, mut receiver) = Sink::collecting(4);
+        let target = target_of_x("a INT, p STRING");
+        let mut rows = Collector::new(&target);
+        for (line, row) in [(1, r#"{"a":1}"#), (4, r#"{"p":"x"}"#), (9, r#"{"p":"y"}"#), (10, "{}")] {
+            rows.push(line, row.as_bytes(), &sink).expect("a row");
+        }
+        let Err(Stop::Wrong(what)) = rows.flush(&sink) else { panic!("line 9 is of another") };
+        assert!(what.starts_with("line 9: p: the row has \"y\""), "{what}");
+        let portion = receiver.try_recv().expect("a portion").expect("rows");
+        assert_eq!((portion.rows.num_rows(), portion.place.to_string()), (2, "lines 1 to 4".into()));
     }
 }

@@ -1,10 +1,15 @@
 //! Lines become records of Kafka's.
 //!
-//! Lives on: the command's task; lines are read on the blocking pool.
-//! Invariants: what is read and not yet acked is bounded by the producer's buffer; it reports success only when every record was acked.
-use super::input::is_stdin;
+//! Lives on: the command's task; lines are read on a thread of their own.
+//! Invariants: what is read and not yet acked is bounded by the producer's buffer and the lines that wait; it reports success only when every
+//! record was acked.
+use super::FileForm;
+use super::input::{Bytes, Source, begin_text, is_stdin, next_line};
+use super::json::other_layout;
+use super::portion::{PORTION_BYTES, PORTION_ROWS, Progress, Reading, Sink, Stop};
 use crate::address::{Kafka, NodeAddress, topic};
-use crate::failure::Failure;
+use crate::failure::{Failure, interrupted};
+use crate::form::named::check_partition_number;
 use crate::form::{self, Encoding, NewRecord};
 use crate::numbers;
 use indicatif::ProgressBar;
@@ -12,15 +17,15 @@ use mink_client::{
     Client, ClientError, Codec, ErrorCode, HeaderRef, Producer, ProducerConfig, Record, partition_of_key,
 };
 use mink_types::TablePath;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, BufReader};
-
-/// Longest line, in bytes: what a record may have, with room for its JSON.
-const LINE_BYTES_MAX: u64 = 64 << 20;
+use tokio::time::timeout;
 
 /// How long a table that is not there is looked for. A node that makes tables on first use has made it when it answers.
 const LOOKUP_PATIENCE: Duration = Duration::from_millis(300);
+
+/// How long records that were handed over are waited for once the user has stopped it.
+const STOP_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What is written, and where to.
 #[derive(Debug)]
@@ -69,6 +74,7 @@ impl Output<'_> {
         let config = ProducerConfig { codec: *codec, ..ProducerConfig::default() };
         let started = Producer::start(&client, &topic(table), config).await;
         let producer = started.map_err(|error| not_begun(error, table, &address))?;
+        check_partition_number(table, producer.partitions().count(), self.args.partition)?;
         let partitions = i32::try_from(producer.partitions().count()).unwrap_or(i32::MAX);
         Ok((producer, partitions))
     }
@@ -94,6 +100,44 @@ impl Output<'_> {
         Ok(())
     }
 
+    /// Hands over all lines.
+    async fn write_all(
+        &mut self,
+        lines: &mut Reading<Vec<Vec<u8>>>,
+        progress: &ProgressBar,
+    ) -> Result<(), Failure> {
+        while let Some(some) = lines.next().await {
+            let some = some.map_err(|error| {
+                let file = &self.args.file;
+                let from = if is_stdin(file) { String::new() } else { format!("{}: ", file.display()) };
+                Failure::failed(format!(
+                    "{from}{error}; {} before it written",
+                    numbers::records(self.records)
+                ))
+            })?;
+            for line in some {
+                self.write(&line).await?;
+                progress.set_message(numbers::records(self.records));
+                progress.tick();
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends what the user has stopped: records that were handed over are waited for, unless that takes long or is stopped too.
+    async fn stop(self) -> Failure {
+        let records = numbers::records(self.records);
+        let closed = tokio::select! {
+            closed = timeout(STOP_PATIENCE, self.close()) => matches!(closed, Ok(Ok(()))),
+            () = interrupted() => false,
+        };
+        Failure::Interrupted(if closed {
+            format!("interrupted: {records} written")
+        } else {
+            format!("interrupted: {records} sent, of which not all are known to be stored")
+        })
+    }
+
     async fn close(self) -> Result<(), Failure> {
         let Some((producer, _)) = self.open else { return Ok(()) };
         producer.close().await.map_err(|error| {
@@ -104,29 +148,52 @@ impl Output<'_> {
 
 /// Writes all lines.
 pub(super) async fn write(args: RecordsArgs) -> Result<(), Failure> {
-    let mut lines = open(&args.file).await?;
+    let (source, line) = (Source::open(&args.file)?, args.line);
+    let mut lines = Reading::start(move |sink| read(source.bytes(&Progress::default()), line, sink))?;
     let mut output = Output { args: &args, open: None, records: 0 };
     let progress = ProgressBar::new_spinner();
     let begun = Instant::now();
-    let mut line = Vec::new();
-    let written = loop {
-        match next_line(&mut lines, &mut line).await {
-            Ok(true) => {}
-            Ok(false) => break Ok(()),
-            Err(error) => break Err(Failure::failed(format!("{}: {error}", args.file.display()))),
-        }
-        if let Err(failure) = output.write(&line).await {
-            break Err(failure);
-        }
-        progress.set_message(numbers::records(output.records));
-        progress.tick();
+    let written = tokio::select! {
+        written = output.write_all(&mut lines, &progress) => Some(written),
+        () = interrupted() => None,
     };
     let records = output.records;
+    let Some(written) = written else {
+        progress.finish_and_clear();
+        return Err(output.stop().await);
+    };
     let ended = output.close().await;
     progress.finish_and_clear();
     ended?;
     eprintln!("wrote {} to {} in {}", numbers::records(records), args.table, numbers::time(begun.elapsed()));
     written
+}
+
+/// Reads all lines. Those that have come go on before one that may be long in coming.
+fn read(mut bytes: Bytes, line: LineForm, sink: &Sink<Vec<Vec<u8>>>) -> Result<(), Stop> {
+    if line == LineForm::Json {
+        begin_text(&mut bytes, FileForm::Json)?;
+    }
+    let (mut lines, mut held, mut number) = (Vec::new(), 0, 0);
+    let ended = loop {
+        number += 1;
+        let mut line = Vec::new();
+        match next_line(&mut bytes, &mut line, number) {
+            Ok(true) => {}
+            Ok(false) => break Ok(()),
+            Err(stop) => break Err(stop),
+        }
+        held += line.len();
+        lines.push(line);
+        if bytes.buffer().is_empty() || held >= PORTION_BYTES || lines.len() >= PORTION_ROWS {
+            held = 0;
+            sink.send(std::mem::take(&mut lines))?;
+        }
+    };
+    if !lines.is_empty() {
+        sink.send(lines)?;
+    }
+    ended
 }
 
 /// Refuses soon what is not there: the producer's own client is patient, since to it a table may only be late.
@@ -151,37 +218,12 @@ fn not_begun(error: ClientError, table: &TablePath, address: &str) -> Failure {
     }
 }
 
-async fn open(file: &Path) -> Result<Box<dyn AsyncBufRead + Unpin + Send>, Failure> {
-    if is_stdin(file) {
-        return Ok(Box::new(BufReader::new(tokio::io::stdin())));
-    }
-    let opened = tokio::fs::File::open(file).await;
-    let opened =
-        opened.map_err(|error| Failure::failed(format!("cannot read {}: {error}", file.display())))?;
-    Ok(Box::new(BufReader::with_capacity(1 << 20, opened)))
-}
-
-/// Reads a line without its end; false at the end of the input.
-async fn next_line(
-    lines: &mut (dyn AsyncBufRead + Unpin + Send),
-    line: &mut Vec<u8>,
-) -> Result<bool, String> {
-    line.clear();
-    let read = lines.take(LINE_BYTES_MAX).read_until(b'\n', line).await.map_err(|error| error.to_string())?;
-    if line.last() == Some(&b'\n') {
-        line.pop();
-    } else if read as u64 == LINE_BYTES_MAX {
-        return Err(format!("a line is longer than {}", numbers::bytes(LINE_BYTES_MAX)));
-    }
-    Ok(read > 0)
-}
-
 fn record(line: &[u8], args: &RecordsArgs) -> Result<NewRecord, String> {
     match args.line {
         LineForm::Value => Ok(NewRecord { value: Some(line.to_vec()), ..NewRecord::default() }),
         LineForm::Json => {
             let text = std::str::from_utf8(line).map_err(|_| "not UTF-8; --format value takes any bytes")?;
-            form::parse(text, args.encoding)
+            form::parse(text, args.encoding).map_err(|error| format!("{error}{}", other_layout(line)))
         }
     }
 }
@@ -243,14 +285,39 @@ mod tests {
         assert!(words.contains("not an address"), "{words}");
     }
 
-    #[tokio::test]
-    async fn lines_end_with_a_newline_or_the_input() {
-        let mut input = &b"one\n\nthree"[..];
-        let mut line = Vec::new();
+    /// What is read of an input, and how it ended.
+    async fn lines_of(input: &'static [u8], line: LineForm) -> (Vec<String>, Option<String>) {
+        let bytes: Bytes = std::io::BufReader::new(Box::new(input));
+        let mut reading = Reading::start(move |sink| read(bytes, line, sink)).expect("a thread");
         let mut found = Vec::new();
-        while next_line(&mut input, &mut line).await.unwrap() {
-            found.push(String::from_utf8(line.clone()).unwrap());
+        while let Some(lines) = reading.next().await {
+            match lines {
+                Ok(lines) => {
+                    found.extend(lines.into_iter().map(|line| String::from_utf8(line).expect("text")));
+                }
+                Err(what) => return (found, Some(what)),
+            }
         }
-        assert_eq!(found, ["one", "", "three"]);
+        (found, None)
+    }
+
+    #[tokio::test]
+    async fn lines_end_with_a_newline_or_the_input_and_a_mark_is_part_of_values_alone() {
+        let (found, ended) = lines_of(b"one\n\nthree", LineForm::Value).await;
+        assert_eq!((found, ended), (vec!["one".to_owned(), String::new(), "three".into()], None));
+        let marked = "\u{feff}{}\n".as_bytes();
+        assert_eq!(lines_of(marked, LineForm::Json).await, (vec!["{}".to_owned()], None));
+        assert_eq!(lines_of(marked, LineForm::Value).await, (vec!["\u{feff}{}".to_owned()], None));
+    }
+
+    #[tokio::test]
+    async fn what_is_no_json_lines_is_told_with_what_makes_them() {
+        let (_, ended) = lines_of(b"PAR1\x15\x00\x15", LineForm::Json).await;
+        assert!(ended.expect("no text").contains("Parquet"));
+        for (text, hint) in [(&b"[{\"key\":\"a\"}]"[..], "jq -c '.[]'"), (b"{", "jq -c .")] {
+            let (args, _file) = without_a_node(text);
+            let Err(Failure::Failed(words)) = write(args).await else { panic!("that is no line") };
+            assert!(words.contains(hint), "{words}");
+        }
     }
 }

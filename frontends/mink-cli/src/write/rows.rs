@@ -5,17 +5,21 @@
 //! Invariants: I7: what is told as written was acked, and success means that all rows were; I20: rows that are read and not acked are bounded by
 //! the portions that wait, the receipts that are held and the writer's own bound.
 use super::input::Source;
+use super::partition::Partition;
 use super::portion::{Place, Portion, Progress, Reading, Sink, Stop};
 use super::target::Target;
 use super::{FileForm, WriteArgs, columnar, csv, input, json};
-use crate::failure::Failure;
-use crate::form::columns::{RowTable, partition_value};
+use crate::failure::{Failure, interrupted};
+use crate::form::columns::RowTable;
+use crate::form::named::check_bucket;
 use crate::numbers;
 use arrow_array::RecordBatch;
 use indicatif::{ProgressBar, ProgressStyle};
-use mink_client::flight::{FlightError, FlightErrorKind, Receipt, Writer};
+use mink_client::flight::{FlightClient, FlightError, FlightErrorKind, Receipt, Writer};
 use std::io::Write;
 use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -26,10 +30,18 @@ const RECEIPTS_MAX: usize = 1_024;
 
 /// Without an ack for so long, a user is told.
 const QUIET_MAX: Duration = Duration::from_secs(5);
+/// Rows are sent again until the user stops it.
+const WITHOUT_END: Duration = Duration::from_hours(24 * 365);
 
 /// Writes a file, or stdin, into a table.
-pub(super) async fn write(table: RowTable, form: FileForm, args: &WriteArgs) -> Result<(), Failure> {
-    let target = Target::new(&table, &args.columns)?;
+pub(super) async fn write(
+    table: &RowTable,
+    client: &FlightClient,
+    form: FileForm,
+    args: &WriteArgs,
+) -> Result<(), Failure> {
+    check_bucket(table, args.bucket)?;
+    let target = Target::new(table, &args.columns, Partition::new(table, &args.partition)?)?;
     let source = Source::open(&args.file)?;
     let progress = Progress::default();
     let reading = {
@@ -38,21 +50,25 @@ pub(super) async fn write(table: RowTable, form: FileForm, args: &WriteArgs) -> 
     };
     let begun = Instant::now();
     let bar = Bar::new(progress);
-    let ended = deliver(&table, args, reading, &bar).await;
+    let acked = Acked::default();
+    let ended = tokio::select! {
+        ended = deliver(table, client, args, reading, (&bar, &acked)) => ended,
+        () = interrupted() => Err(stopped_by_user(acked.get())),
+    };
     bar.finish();
-    let Ended { tally, stopped } = ended?;
+    let Ended { failed, stopped } = ended?;
+    let acked = acked.get();
     let seconds = numbers::decimal(begun.elapsed().as_secs_f64(), 2);
     let from = if input::is_stdin(&args.file) { String::new() } else { format!("{}: ", args.file.display()) };
-    match (tally.failed, stopped) {
-        (Some((place, error)), _) => Err(Failure::failed(format!(
-            "{from}{}",
-            refused(place, error.kind(), error.message(), tally.acked)
-        ))),
+    match (failed, stopped) {
+        (Some((place, error)), _) => {
+            Err(Failure::failed(format!("{from}{}", refused(place, error.kind(), error.message(), acked))))
+        }
         (None, Some(what)) => {
-            Err(Failure::failed(format!("{from}{what}; {} before it written", rows(tally.acked))))
+            Err(Failure::failed(format!("{from}{what}; {} before it written", rows(acked))))
         }
         (None, None) => {
-            eprintln!("{} written to {} in {seconds} s", rows(tally.acked), table.path);
+            eprintln!("{} written to {} in {seconds} s", rows(acked), table.path);
             Ok(())
         }
     }
@@ -90,27 +106,49 @@ fn refused(place: Place, kind: FlightErrorKind, words: &str, acked: u64) -> Stri
     format!("{place} {known}: {words}; {} of the file written", rows(acked))
 }
 
+/// What is known when the user stops it: acks of more may be on their way.
+fn stopped_by_user(acked: u64) -> Failure {
+    Failure::Interrupted(format!("interrupted: {} written; rows behind them may be stored", rows(acked)))
+}
+
 /// How writing ended.
+#[derive(Default)]
 struct Ended {
-    tally: Tally,
+    /// The first rows that were not written.
+    failed: Option<(Place, FlightError)>,
     /// What was wrong with the file.
     stopped: Option<String>,
+}
+
+/// Rows that are acked.
+#[derive(Clone, Default)]
+struct Acked(Arc<AtomicU64>);
+
+impl Acked {
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn add(&self, rows: u64) {
+        self.0.fetch_add(rows, Ordering::Relaxed);
+    }
 }
 
 /// Hands all rows to a writer, which is opened with the first.
 async fn deliver(
     table: &RowTable,
+    client: &FlightClient,
     args: &WriteArgs,
     mut reading: Reading,
-    bar: &Bar,
+    (bar, acked): (&Bar, &Acked),
 ) -> Result<Ended, Failure> {
     let first = match reading.next().await {
         Some(Ok(first)) => first,
-        Some(Err(what)) => return Ok(Ended { tally: Tally::default(), stopped: Some(what) }),
-        None => return Ok(Ended { tally: Tally::default(), stopped: None }),
+        Some(Err(what)) => return Ok(Ended { stopped: Some(what), ..Ended::default() }),
+        None => return Ok(Ended::default()),
     };
-    let writer = open(table, args).await?;
-    let (receipts, settling) = settle();
+    let writer = open(table, client, args.bucket).await?;
+    let (receipts, settling) = settle(acked.clone(), args.node.admin.addr.clone());
     let (mut next, mut read, mut stopped) = (Some(Ok(first)), 0, None);
     while let Some(portion) = next {
         let Portion { rows, place } = match portion {
@@ -134,20 +172,17 @@ async fn deliver(
         };
     }
     drop(receipts);
-    let tally = settling.await.map_err(|_| Failure::failed("the task that waits for acks has ended"))?;
+    let failed = settling.await.map_err(|_| Failure::failed("the task that waits for acks has ended"))?;
     // What became of the rows, their receipts have told.
     drop(writer.close().await);
-    Ok(Ended { tally, stopped })
+    Ok(Ended { failed, stopped })
 }
 
-async fn open(table: &RowTable, args: &WriteArgs) -> Result<Writer, Failure> {
-    let mut builder = table.client.writer(&table.path.to_string()).idempotent();
-    if let Some(bucket) = args.bucket {
+/// A writer. Of a table with partitions each row says its own: the one that is named has been filled in.
+async fn open(table: &RowTable, client: &FlightClient, bucket: Option<u32>) -> Result<Writer, Failure> {
+    let mut builder = client.writer(&table.path.to_string()).idempotent().delivery_timeout(WITHOUT_END);
+    if let Some(bucket) = bucket {
         builder = builder.bucket(bucket);
-    }
-    for given in &args.partition {
-        let (column, value) = partition_value(given).map_err(Failure::Usage)?;
-        builder = builder.partition(&column, &value);
     }
     builder.open().await.map_err(|error| Failure::flight(&error))
 }
@@ -166,42 +201,35 @@ struct Sent {
     count: u64,
 }
 
-/// What has become of rows.
-#[derive(Debug, Default)]
-struct Tally {
-    acked: u64,
-    /// The first that were not written.
-    failed: Option<(Place, FlightError)>,
-}
-
 /// What is handed over, with its receipt.
 type Receipts = mpsc::Sender<(Sent, Result<Receipt, FlightError>)>;
 
-/// Waits for receipts in the order of the file. After the first failure it takes no more of them, but waits for those it has.
-fn settle() -> (Receipts, JoinHandle<Tally>) {
+/// Waits for receipts in the order of the file: the first rows that were not written. After them it takes no more, but waits for those it
+/// has.
+fn settle(acked: Acked, address: String) -> (Receipts, JoinHandle<Option<(Place, FlightError)>>) {
     let (sender, mut waiting): (Receipts, _) = mpsc::channel(RECEIPTS_MAX);
     let settling = tokio::spawn(async move {
-        let mut tally = Tally::default();
+        let mut failed = None;
         while let Some((sent, receipt)) = waiting.recv().await {
             let ended = match receipt {
-                Ok(receipt) => patiently(receipt, tally.acked, std::io::stderr()).await.map(drop),
+                Ok(receipt) => patiently(receipt, &address, acked.get(), std::io::stderr()).await.map(drop),
                 Err(error) => Err(error),
             };
             match ended {
-                Ok(()) => tally.acked += sent.count,
+                Ok(()) => acked.add(sent.count),
                 Err(error) => {
                     waiting.close();
-                    tally.failed.get_or_insert((sent.place, error));
+                    failed.get_or_insert((sent.place, error));
                 }
             }
         }
-        tally
+        failed
     });
     (sender, settling)
 }
 
 /// Waits for an ack, and tells `out` when it takes long: the client tries again for as long as it takes.
-async fn patiently<T>(ack: impl Future<Output = T>, acked: u64, mut out: impl Write) -> T {
+async fn patiently<T>(ack: impl Future<Output = T>, address: &str, acked: u64, mut out: impl Write) -> T {
     let mut ack = pin!(ack);
     if let Ok(ended) = timeout(QUIET_MAX, &mut ack).await {
         return ended;
@@ -210,11 +238,11 @@ async fn patiently<T>(ack: impl Future<Output = T>, acked: u64, mut out: impl Wr
     // Nothing is left to tell when stderr itself is gone.
     drop(writeln!(
         out,
-        "no ack from the node for {seconds} s: is it running? Trying again until it answers; {} of the file written so far",
+        "no ack from the node at {address} for {seconds} s: is it running? Trying again until it answers; {} of the file written so far",
         rows(acked)
     ));
     let ended = ack.await;
-    drop(writeln!(out, "the node answers again"));
+    drop(writeln!(out, "the node at {address} answers again"));
     ended
 }
 
@@ -256,12 +284,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_node_that_is_away_is_told_of_once_it_has_not_acked_for_long() {
         let mut said = Vec::new();
-        patiently(tokio::time::sleep(QUIET_MAX / 2), 0, &mut said).await;
+        patiently(tokio::time::sleep(QUIET_MAX / 2), "box:1", 0, &mut said).await;
         assert!(said.is_empty(), "it was in time");
-        patiently(tokio::time::sleep(QUIET_MAX * 9), 7, &mut said).await;
+        patiently(tokio::time::sleep(QUIET_MAX * 9), "box:1", 7, &mut said).await;
         let said = String::from_utf8(said).expect("words");
-        assert!(said.contains("no ack") && said.contains("7 rows of the file written so far"), "{said}");
-        assert!(said.ends_with("the node answers again\n"), "{said}");
+        assert!(
+            said.contains("no ack from the node at box:1")
+                && said.contains("7 rows of the file written so far"),
+            "{said}"
+        );
+        assert!(said.ends_with("the node at box:1 answers again\n"), "{said}");
     }
 
     #[test]

@@ -19,14 +19,15 @@ pub(super) async fn with_keys(
     checked: Checked,
     errors: &mut RecordErrors,
 ) -> Result<Checked, Refused> {
-    let found = match node.source.keyless(checked.header, checked.batch.clone(), errors.most()).await {
-        Ok(Ok(found)) => found,
-        Ok(Err(error)) => return Err(for_good(error_code::of_record(error.kind()), error.message())),
-        Err(Lost) => {
-            let why = "the records could not be looked at; nothing of them was written";
-            return Err(Refused::curable(Refusal::new(ErrorCode::NotLeaderOrFollower, why)));
-        }
-    };
+    let found =
+        match node.source.keyless(checked.header, checked.batch.clone().into_shared(), errors.most()).await {
+            Ok(Ok(found)) => found,
+            Ok(Err(error)) => return Err(for_good(error_code::of_record(error.kind()), error.message())),
+            Err(Lost) => {
+                let why = "the records could not be looked at; nothing of them was written";
+                return Err(Refused::curable(Refusal::new(ErrorCode::NotLeaderOrFollower, why)));
+            }
+        };
     if found.count == 0 {
         return Ok(checked);
     }

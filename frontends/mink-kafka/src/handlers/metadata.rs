@@ -1,4 +1,5 @@
-//! Metadata: brokers, topics, leaders; and topics made on first use.
+//! Metadata: brokers, topics, leaders; and topics made on first use, but for those whose names are tables' of a database that is not
+//! Kafka's: such a table is created with its columns, and a mistyped name becomes no topic beside it.
 //!
 //! Lives on: the service runtime.
 //! Invariants: K-19 (a name that may become a topic is never refused for good), K-17 (the leader epoch is the bucket's epoch); a
@@ -13,7 +14,7 @@ use mink_kafka_wire::messages::metadata::{
 };
 use mink_kafka_wire::{ErrorCode, KafkaString, Uuid};
 use mink_metadata::{State, Table};
-use mink_types::{TableId, TableOptions};
+use mink_types::{TableId, TableOptions, TablePath};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -124,6 +125,14 @@ async fn by_name(call: &Call<'_>, name: KafkaString, create: bool, created: &mut
     if let Some(table) = topic::named(&state, database, name.as_str()) {
         return Line::Table(table.id);
     }
+    if let Some(table) = topic::table_to_come(&state, database, name.as_str()) {
+        if create {
+            tell_of_table(call, &table);
+        }
+        // Clients ask again, and have it once the table is there (K-19).
+        let code = ErrorCode::UnknownTopicOrPartition;
+        return Line::Error { name: Some(name), id: Uuid::ZERO, code };
+    }
     let code = match topic::new_topic(&state, database, &name) {
         Err(refusal) => refusal.code,
         Ok(_) if !create => ErrorCode::UnknownTopicOrPartition,
@@ -144,7 +153,9 @@ async fn by_name(call: &Call<'_>, name: KafkaString, create: bool, created: &mut
                     {
                         return Line::Table(table.id);
                     }
-                    tracing::info!(topic = ?name, %error, "a topic could not be made on first use");
+                    if let Some(held_back) = call.node.counters.may_tell_of_topic(name.as_str()) {
+                        tracing::info!(topic = ?name, %error, held_back, "a topic could not be made on first use");
+                    }
                     call.node.counters.limits().note_admin(&error);
                     error_code::of_auto_create(&error)
                 }
@@ -152,6 +163,17 @@ async fn by_name(call: &Call<'_>, name: KafkaString, create: bool, created: &mut
         }
     };
     Line::Error { name: Some(name), id: Uuid::ZERO, code }
+}
+
+/// Says what to do about a topic that is not made on first use: a client tells no more than that it does not exist.
+fn tell_of_table(call: &Call<'_>, table: &TablePath) {
+    let topic = table.to_string();
+    if let Some(held_back) = call.node.counters.may_tell_of_topic(&topic) {
+        tracing::info!(
+            topic, database = %table.database, held_back,
+            "a client asked for a topic that is not made on first use; create it as a table, or mend its name"
+        );
+    }
 }
 
 fn error(version: i16, name: Option<KafkaString>, topic_id: Uuid, code: ErrorCode) -> MetadataResponseTopic {

@@ -15,7 +15,6 @@ use crate::node::Node;
 use crate::refusals::Refusals;
 use crate::topic::{Refusal, TopicRef};
 use crate::{error_code, topic};
-use bytes::Bytes;
 use futures::future::join_all;
 use mink_api::Broker;
 use mink_kafka_wire::ErrorCode;
@@ -25,7 +24,7 @@ use mink_kafka_wire::messages::produce::{
 };
 use mink_metadata::Table;
 use mink_record::kafka::{BatchHeader, Codec, ProducedLimits, TimestampType, check_produced};
-use mink_router::{AppendTicket, Appended, BytePermit, Lost};
+use mink_router::{AppendTicket, Appended, BatchBytes, BytePermit, Lost};
 use mink_types::BucketId;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -49,7 +48,7 @@ pub(super) struct Checked {
     pub(super) bucket: BucketId,
     pub(super) timestamps: TimestampType,
     pub(super) header: BatchHeader,
-    pub(super) batch: Bytes,
+    pub(super) batch: BatchBytes,
     /// What its bytes have paid; none if the request's frame has paid for them.
     pub(super) paid: Option<BytePermit>,
 }
@@ -97,7 +96,7 @@ struct Partition {
 
 /// Why a partition is refused, and whether its successors must be too.
 pub(super) struct Refused {
-    refusal: Refusal,
+    pub(super) refusal: Refusal,
     curable: bool,
     /// What is wrong with single records of the batch.
     records: Vec<BatchIndexAndErrorMessage>,
@@ -287,6 +286,9 @@ async fn judge(call: &Call<'_>, topics: &[TopicRef], request: ProduceRequest, as
                 }
                 (verdict, _) => verdict,
             };
+            if let (Err(refused), Ok(table)) = (&verdict, table) {
+                produce_rows::tell_of_refusal(call.node, table, index, &refused.refusal);
+            }
             judged.push(Judged { topic: at, name: name.clone(), index, verdict });
             if bytes >= PAUSE_BYTES {
                 tokio::task::yield_now().await;
@@ -346,7 +348,13 @@ fn judge_batch(
             "zstd needs Produce version 7 or later; use a newer client or another codec",
         ));
     }
-    Ok(Checked { bucket, timestamps: topic::timestamps(&table.options), header, batch, paid: None })
+    Ok(Checked {
+        bucket,
+        timestamps: topic::timestamps(&table.options),
+        header,
+        batch: batch.into(),
+        paid: None,
+    })
 }
 
 /// A batch on its way, with what is needed to answer for it.

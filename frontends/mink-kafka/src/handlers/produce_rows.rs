@@ -8,7 +8,7 @@ use super::produce::{Checked, Refused, for_good};
 use super::record_errors::RecordErrors;
 use crate::error_code;
 use crate::node::Node;
-use crate::topic::Refusal;
+use crate::topic::{self, Refusal};
 use bytes::Bytes;
 use mink_kafka_wire::{ErrorCode, KafkaString};
 use mink_metadata::Table;
@@ -16,7 +16,7 @@ use mink_record::arrow::EncodeOptions;
 use mink_record::json::{RecordsIntake, RefusedRecords, SentTo, rows_of_records};
 use mink_record::kafka::{BatchHeader, Codec};
 use mink_record::{RecordError, RecordErrorKind};
-use mink_router::BytePermit;
+use mink_router::{BatchBytes, BytePermit};
 use mink_types::schema::Schema;
 use std::sync::Arc;
 use tokio::time::{Instant, timeout_at};
@@ -72,7 +72,7 @@ pub(super) async fn rows(
     };
     let Checked { bucket, timestamps, header, batch, .. } = checked;
     let sent_bytes = batch.len() as u64;
-    let work = Work { header, batch, schema: Arc::clone(schema), intake };
+    let work = Work { header, batch: batch.into_shared(), schema: Arc::clone(schema), intake };
     let stored = match look(node, work, asked.deadline).await? {
         Ok(Ok(stored)) => stored,
         Ok(Err(RefusedRecords { count, first })) => {
@@ -93,7 +93,7 @@ pub(super) async fn rows(
             None => Some(room(node, bytes, asked.deadline).await?),
         }
     };
-    Ok(Checked { bucket, timestamps, header, batch: stored, paid })
+    Ok(Checked { bucket, timestamps, header, batch: BatchBytes::Own(stored), paid })
 }
 
 /// Looks at a batch with as much memory as such a batch mostly takes, and if that does not do with all there is.
@@ -109,6 +109,19 @@ async fn look(node: &Node, mut work: Work, deadline: Instant) -> Result<Looked, 
             Err(error) if bytes < all && wants_room(error) => bytes = all,
             _ => return Ok(looked),
         }
+    }
+}
+
+/// Says in the log why records for a table with columns were refused: some clients show no more than the code.
+pub(super) fn tell_of_refusal(node: &Node, table: &Table, partition: i32, refusal: &Refusal) {
+    if !topic::has_rows(&table.options) {
+        return;
+    }
+    if let Some(held_back) = node.counters.may_tell_of_rows(&table.path, refusal.code) {
+        tracing::info!(
+            table = %table.path, partition, code = refusal.code.name(), why = refusal.why.as_str(), held_back,
+            "records were refused for a table with columns"
+        );
     }
 }
 

@@ -21,8 +21,9 @@ use mink_record::kafka::{
     set_offset_and_epoch,
 };
 use mink_router::{
-    AppendError, AppendReply, AppendTicket, Appended, BytePermit, BytePermits, DurableReply, EpochEnd, Lost,
-    Position, ProducerState, Read, ReadAnswer, ReadError, ReadsAnswer, WatchedOffset, append_reply,
+    AppendError, AppendReply, AppendTicket, Appended, BatchBytes, BytePermit, BytePermits, DurableReply,
+    EpochEnd, Lost, Position, ProducerState, Read, ReadAnswer, ReadError, ReadsAnswer, WatchedOffset,
+    append_reply,
 };
 use mink_types::schema::Schema;
 use mink_types::{
@@ -330,7 +331,7 @@ impl LogSource for Fake {
         &self,
         bucket: BucketId,
         header: BatchHeader,
-        batch: Bytes,
+        batch: BatchBytes,
         timestamps: TimestampType,
         permit: BytePermit,
     ) -> Result<AppendTicket, Lost> {
@@ -341,7 +342,7 @@ impl LogSource for Fake {
         match inner.logs.get_mut(&bucket) {
             None => reply.refuse(AppendError::NotOwner { bucket }),
             Some(log) => {
-                log.unordered.push((header, batch, timestamps, reply));
+                log.unordered.push((header, batch.into_shared(), timestamps, reply));
                 log.settle();
             }
         }

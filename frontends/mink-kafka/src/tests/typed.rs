@@ -2,6 +2,7 @@
 //!
 //! Lives on: tests only.
 use super::fake::{APPENDED_AT, Fake, Running, start, start_with};
+use super::log;
 use super::raw_client::{Client, batch, batch_of, fetch, produce, visible};
 use super::topic_ids::fetch_of;
 use bytes::Bytes;
@@ -149,6 +150,29 @@ async fn i19_a_bad_record_is_named_with_its_field_and_its_batch_leaves_no_trace(
     other.send(9, 1, &produce(TOPIC, 0, batch(&["[]"]), 0)).await;
     other.assert_closed().await;
     assert_eq!(running.fake.end(table, 0), (1, 0));
+}
+
+#[tokio::test]
+async fn refused_records_are_told_in_the_log_once_for_their_table_and_kind() {
+    let (running, mut client, _) = with_orders().await;
+    let log = log::listen();
+    let wrong = batch(&[r#"{"id":1,"amount":"a lot"}"#, r#"{"id":2,"amount":[]}"#]);
+    for _ in 0..3 {
+        let refused = client.produce(TOPIC, 0, wrong.clone()).await;
+        assert_eq!(refused.error_code, ErrorCode::InvalidRecord.code());
+    }
+    let nowhere = client.produce(TOPIC, 9, wrong.clone()).await;
+    assert_eq!(nowhere.error_code, ErrorCode::UnknownTopicOrPartition.code());
+    running.fake.topic("plain", 1);
+    assert_ne!(client.produce("plain", 9, wrong).await.error_code, 0);
+    let lines = log.lines("records were refused");
+    assert_eq!(lines.len(), 2, "one for each kind, and none for what has no columns: {lines:?}");
+    for part in
+        ["INFO", "table=sales.orders", "INVALID_RECORD", "due to 2 record errors", "message='amount: "]
+    {
+        assert!(lines[0].contains(part), "{part}: {lines:?}");
+    }
+    assert!(lines[1].contains("partition=9") && lines[1].contains("UNKNOWN_TOPIC"), "{lines:?}");
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 //! Lives on: tests only.
 use super::alter::{alter, grow, value};
 use super::fake::{APPENDED_AT, Running};
+use super::log;
 use super::raw_client::{Client, batch, fetch, produce};
 use super::typed::{TOPIC, orders, rows_in, with_orders};
 use mink_api::Admin as _;
@@ -51,6 +52,60 @@ async fn tables_with_columns_are_topics_unless_they_are_partitioned_or_not_json(
         let asked = &metadata(&running, Some(name)).await.topics[0];
         assert_eq!(asked.error_code, ErrorCode::InvalidTopicException.code(), "{name}");
     }
+}
+
+#[tokio::test]
+async fn k_19_a_mistyped_table_becomes_no_topic_on_first_use_and_may_still_become_one() {
+    let (running, mut client, _) = with_orders().await;
+    let log = log::listen();
+    // What collides with a topic is no topic's name for good, but may become a table.
+    running.fake.topic("sales_nope", 1);
+    for name in ["sales.order", "sales.order", "sales.nope", "sales.nope.2"] {
+        let asked = metadata(&running, Some(name)).await.topics.remove(0);
+        assert_eq!(asked.error_code, ErrorCode::UnknownTopicOrPartition.code(), "{name}");
+        assert!(ErrorCode::UnknownTopicOrPartition.retriable());
+    }
+    assert_eq!(metadata(&running, None).await.topics.len(), 2);
+    let lines = log.lines("not made on first use");
+    assert_eq!(lines.len(), 3, "one for each name: {lines:?}");
+    assert!(lines[0].starts_with("INFO") && lines[0].contains("create it as a table"), "{lines:?}");
+    assert!(lines[0].contains("topic=\"sales.order\" database=sales"), "{lines:?}");
+    // Names of no other database, or with no table's name behind it, are judged as ever.
+    for (name, code) in [("kafka.nope", 0), ("other.nope", 0), ("nope", 0), ("sales.", 0), ("sales.a b", 17)]
+    {
+        assert_eq!(metadata(&running, Some(name)).await.topics[0].error_code, code, "{name}");
+    }
+    // Whoever creates the topic or the table means it.
+    let topic = CreatableTopic {
+        name: "sales.order".into(),
+        num_partitions: 1,
+        replication_factor: 1,
+        ..CreatableTopic::default()
+    };
+    let request = CreateTopicsRequest { topics: vec![topic], ..CreateTopicsRequest::default() };
+    assert_eq!(client.call(7, &request).await.topics[0].error_code, 0);
+    let schema = orders(SchemaDraft::default());
+    running.fake.typed_table("sales.nope.2", rows_in(1), Some(schema)).expect("created");
+    for name in ["sales.order", "sales.nope.2"] {
+        assert_eq!(metadata(&running, Some(name)).await.topics[0].error_code, 0, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn clients_that_want_no_new_topics_are_told_of_in_no_line() {
+    let (running, mut client, _) = with_orders().await;
+    let log = log::listen();
+    let topics =
+        vec![MetadataRequestTopic { name: Some("sales.nope".into()), ..MetadataRequestTopic::default() }];
+    let request = MetadataRequest {
+        topics: Some(topics),
+        allow_auto_topic_creation: false,
+        ..MetadataRequest::default()
+    };
+    let asked = client.call(9, &request).await.topics.remove(0);
+    assert_eq!(asked.error_code, ErrorCode::UnknownTopicOrPartition.code());
+    assert!(log.lines("sales.nope").is_empty());
+    drop(running);
 }
 
 #[tokio::test]

@@ -56,7 +56,7 @@ async fn hand_over(parts: &LogParts, mut chunks: Receiver<Chunk>, outcomes: Send
             Ok((batch, header)) if bytes <= parts.batch_bytes_max => {
                 let permit = parts.permits.take(bytes as u64).await;
                 let timestamps = TimestampType::CreateTime;
-                let handed = source.append(parts.bucket, header, batch, timestamps, permit).await;
+                let handed = source.append(parts.bucket, header, batch.into(), timestamps, permit).await;
                 handed.map_err(|Lost| NotHanded::Unknown)
             }
             Ok(_) | Err(_) => Err(NotHanded::Refused(AppendRefused::TooLarge)),

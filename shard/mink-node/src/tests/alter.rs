@@ -25,6 +25,7 @@ fn added_buckets_open_take_records_and_are_there_after_a_restart() {
         assert_eq!(machine.append(bucket(0), 1).await, Offset(2), "the old ones go on");
         let late = admin.alter_table(table, seen, grown, None).await.expect_err("made from what is no more");
         assert!(matches!(late, AdminError::Conflict { .. }), "{late:?}");
+        assert_eq!(late.to_string(), "table kafka.t was changed meanwhile; try again in a moment");
         machine.node.stop().await;
         machine = site.start(site.config(1)).await.expect("starts again");
         assert!(machine.node.admin().wait_open(table, PATIENCE).await);

@@ -78,7 +78,13 @@ async fn produce(handle: ShardHandle, bucket: BucketId, permits: BytePermits) {
         let header = BatchHeader::parse(&batch).expect("sound");
         let (reply, ticket) = append_reply(permits.take(batch.len() as u64).await);
         let timestamps = TimestampType::CreateTime;
-        assert!(handle.appends.send(Append { bucket, header, batch, timestamps, reply }).await.is_ok());
+        assert!(
+            handle
+                .appends
+                .send(Append { bucket, header, batch: batch.into(), timestamps, reply })
+                .await
+                .is_ok()
+        );
         tickets.push(ticket);
     }
     for (n, mut ticket) in (0_u64..).zip(tickets) {

@@ -52,7 +52,7 @@ async fn hand(clients: &Clients, serving: &Serving, id: BatchId, bucket: BucketI
     let service = serving.process.runtime().service();
     let handed = serving.call(async move {
         let permit = permits.take(bytes.len() as u64).await;
-        let handing = source.append(bucket, header, bytes, times, permit);
+        let handing = source.append(bucket, header, bytes.into(), times, permit);
         let Ok(ticket) = service.timeout(ROOM_TIMEOUT, handing).await else {
             return Handed::NoRoom;
         };

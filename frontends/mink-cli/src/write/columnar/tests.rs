@@ -1,5 +1,6 @@
 //! Files of each form, read in portions with their rows.
-use super::super::target::tests::target;
+use super::super::portion::Portion;
+use super::super::target::tests::{target, target_of_x};
 use super::*;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -158,6 +159,34 @@ fn what_is_no_such_file_or_is_cut_off_is_refused_in_words() {
     let (portions, ended) = read(&stream[..stream.len() - 600], false, &target);
     assert_eq!(numbers(&portions), (0..100).collect::<Vec<_>>());
     assert!(ended.expect_err("it is cut off").starts_with("row 101 or behind it cannot be read"));
+}
+
+#[test]
+fn a_file_of_another_form_is_told_with_the_format_to_say() {
+    let (target, batches) = (target("n BIGINT, s STRING"), [numbered(0, 3)]);
+    let words = |bytes: Vec<u8>, is_parquet| read(&bytes, is_parquet, &target).1.expect_err("another form");
+    assert!(words(arrow_file(&batches), true).contains("--format arrow"));
+    assert!(words(arrow_stream(&batches), true).contains("--format arrow"));
+    assert!(words(parquet(&batches), false).contains("--format parquet"));
+}
+
+#[test]
+fn rows_get_the_partition_that_is_named_and_the_first_of_another_is_told() {
+    let target = target_of_x("n BIGINT, s STRING, p STRING");
+    let texts = |texts: &[&str]| Arc::new(StringArray::from_iter_values(texts)) as ArrayRef;
+    let numbers = Arc::new(Int64Array::from(vec![1, 2, 3])) as ArrayRef;
+    let own = RecordBatch::try_from_iter([("n", numbers), ("p", texts(&["x", "x", "y"]))]);
+    let own = own.expect("columns of one length");
+    for is_parquet in [true, false] {
+        let file = |batch| if is_parquet { parquet(&[batch]) } else { arrow_stream(&[batch]) };
+        let (portions, ended) = read(&file(numbered(0, 3)), is_parquet, &target);
+        assert_eq!(ended, Ok(()));
+        let filled = portions[0].rows.column_by_name("p").expect("it is filled in");
+        assert_eq!(filled, &texts(&["x", "x", "x"]));
+        let (portions, ended) = read(&file(own.clone()), is_parquet, &target);
+        assert!(ended.expect_err("y").starts_with("row 3: p: the row has \"y\""));
+        assert_eq!(portions.iter().map(|portion| portion.rows.num_rows()).sum::<usize>(), 2);
+    }
 }
 
 #[test]

@@ -94,16 +94,6 @@ impl Records {
         self.bytes.buffer().is_empty()
     }
 
-    /// Passes over a byte order mark at the beginning.
-    pub(super) fn skip_mark(&mut self) -> Result<(), Stop> {
-        const MARK: &[u8] = "\u{feff}".as_bytes();
-        // A mark that comes in pieces is no longer than what the smallest pipe gives at once.
-        if self.bytes.fill_buf().map_err(|error| cannot_read(&error))?.starts_with(MARK) {
-            self.bytes.consume(MARK.len());
-        }
-        Ok(())
-    }
-
     /// Reads the next record; false at the end of the input.
     pub(super) fn next(&mut self, record: &mut Record) -> Result<bool, Stop> {
         record.clear(self.line);
@@ -240,7 +230,6 @@ mod tests {
     /// Fields of all records; one in quotes has them on.
     fn read(text: &[u8]) -> Result<Vec<(u64, Vec<String>)>, String> {
         let (mut records, mut record, mut found) = (Records::new(bytes(text)), Record::default(), Vec::new());
-        records.skip_mark().expect("a test's bytes can be read");
         loop {
             match records.next(&mut record) {
                 Ok(true) => {}
@@ -285,12 +274,6 @@ mod tests {
     fn a_record_knows_the_line_it_begins_in() {
         let found = read(b"a\n\"b\n\n\"\nc").expect("sound");
         assert_eq!(found.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [1, 2, 5]);
-    }
-
-    #[test]
-    fn a_mark_at_the_beginning_is_passed_over() {
-        assert_eq!(fields("\u{feff}a,b"), [["a", "b"]]);
-        assert_eq!(fields("a\n\u{feff}b"), [["a"], ["\u{feff}b"]]);
     }
 
     #[test]

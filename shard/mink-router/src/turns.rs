@@ -1,7 +1,7 @@
 //! Who of those that wait for memory is next: the one that came last and the one that waits for the longest, by turns.
 //!
-//! Lives on: the service runtime, shared by all connections.
-//! Owns: the line of one part of the memory for answers.
+//! Lives on: the service runtime, shared by all connections of a listener.
+//! Owns: the line of those that wait for one part of the memory for answers.
 //! Invariants: one holds the turn at a time. Whoever gives up leaves the line, and passes the turn on if it was given meanwhile. In the order of their
 //! coming alone, a client that takes its answer would wait behind every one that came before it and will take nothing.
 use std::collections::BTreeMap;
@@ -19,11 +19,11 @@ struct Waiting {
 
 /// A line; cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Turns(Arc<Mutex<Waiting>>);
+pub struct Turns(Arc<Mutex<Waiting>>);
 
 /// The turn of one; passed on when dropped.
 #[derive(Debug)]
-pub(crate) struct Turn(Option<Turns>);
+pub struct Turn(Option<Turns>);
 
 /// One's place in the line; left when dropped.
 struct Place<'a> {
@@ -37,7 +37,7 @@ impl Turns {
     }
 
     /// Waits for the turn.
-    pub(crate) async fn take(&self) -> Turn {
+    pub async fn take(&self) -> Turn {
         let (place, given) = {
             let mut waiting = self.lock();
             if !waiting.is_taken {
@@ -54,6 +54,17 @@ impl Turns {
         drop(place);
         // Nobody leaves the line without a turn while its place is held; were it so, waiting on would be for ever.
         turn.unwrap_or(Turn(None))
+    }
+
+    /// How many there are: who has the turn, and all that wait for it.
+    pub fn len(&self) -> usize {
+        let waiting = self.lock();
+        waiting.line.len() + usize::from(waiting.is_taken)
+    }
+
+    /// Whether there is nobody.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Gives the turn to the next one, if there is any.
