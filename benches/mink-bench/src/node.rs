@@ -5,7 +5,7 @@ use crate::batch::Batch;
 use mink_api::LogSource;
 use mink_node::{CompactionConfig, DataDir, GroupLimits, Node, NodeConfig, Progress, Stores};
 use mink_object::{MemoryStore, ObjectStore};
-use mink_router::{BytePermits, Read, ReadAnswer};
+use mink_router::{BytePermits, FirstSequence, Read, ReadAnswer};
 use mink_rt::Runtime;
 use mink_sql::{CommandLog, Database, Home, Metadata, MetadataConfig, SqliteLog};
 use mink_types::{
@@ -100,7 +100,14 @@ impl BenchNode {
         for bucket in self.buckets.iter().cycle().take(batches) {
             let Batch { header, bytes } = batch.clone();
             let permit = self.permits.take(bytes.len() as u64).await;
-            let handed = self.source.append(*bucket, header, bytes.into(), TimestampType::CreateTime, permit);
+            let handed = self.source.append(
+                *bucket,
+                header,
+                bytes.into(),
+                TimestampType::CreateTime,
+                FirstSequence::Any,
+                permit,
+            );
             tickets.push(sound(handed.await, "an append is handed over"));
         }
         for mut ticket in tickets {

@@ -6,7 +6,9 @@ use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use mink_log::Recovered;
-use mink_router::{Append, BytePermits, Read, Reads, ReadsAnswer, Request, ShardIndex, append_reply, reply};
+use mink_router::{
+    Append, BytePermits, FirstSequence, Read, Reads, ReadsAnswer, Request, ShardIndex, append_reply, reply,
+};
 use mink_rt::{CoreMain, Cores, CoresConfig, Runtime};
 use mink_shard::{
     BucketOptions, ChunkSink, Control, Inbox, ObjectFind, ObjectReadError, ObjectReads, OpenBucket,
@@ -105,7 +107,14 @@ impl BenchShard {
             let Batch { header, bytes } = batch.clone();
             let (reply, ticket) = append_reply(self.permits.take(bytes.len() as u64).await);
             let timestamps = TimestampType::CreateTime;
-            let append = Append { bucket: *bucket, header, batch: bytes.into(), timestamps, reply };
+            let append = Append {
+                bucket: *bucket,
+                header,
+                batch: bytes.into(),
+                timestamps,
+                first: FirstSequence::Any,
+                reply,
+            };
             assert!(self.handle.appends.send(append).await.is_ok(), "the shard runs");
             tickets.push(ticket);
         }

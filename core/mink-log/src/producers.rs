@@ -184,6 +184,11 @@ impl Producers {
         Producers { limits, remembered: Remembered::new(), unsure_below: Offset(0) }
     }
 
+    /// Whether anything is remembered of a producer.
+    pub(crate) fn knows(&self, producer: ProducerId) -> bool {
+        self.remembered.get(producer).is_some()
+    }
+
     /// Judges a batch that would get `commit_time`. `never_written` says that the log never held a record.
     pub(crate) fn judge(
         &self,

@@ -154,6 +154,25 @@ impl Tablet {
         Ok(AppendStep::Ordered { base_offset, end: batch.end(), commit_time, stamp, expired })
     }
 
+    /// As [`Tablet::append`], of a writer whose sequences are counted from 0 in this log: one that the log does not know begins there. So
+    /// all sequences below a known one are stored, or were.
+    ///
+    /// # Errors
+    /// Those of `append`.
+    pub fn append_counted(
+        &mut self,
+        header: &BatchHeader,
+        now: CommitTime,
+    ) -> Result<AppendStep, AppendRefused> {
+        if let Some(Stamp { producer, base_sequence: found, .. }) = stamp_of(header)
+            && found != Sequence(0)
+            && !self.producers.knows(producer)
+        {
+            return Err(AppendRefused::OutOfOrder { producer, expected: Some(Sequence(0)), found });
+        }
+        self.append(header, now)
+    }
+
     fn repeat(&self, base_offset: Offset, end: Offset, commit_time: CommitTime) -> AppendStep {
         if end <= self.high_watermark {
             AppendStep::DuplicateDurable { base_offset, commit_time }

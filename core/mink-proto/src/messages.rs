@@ -32,6 +32,9 @@ pub struct Append {
     /// Each batch is stored once, whatever is sent again. Needs `bucket`, or a table with one bucket.
     #[prost(message, optional, tag = "5")]
     pub writer: Option<Writer>,
+    /// The table's id, so that rows do not go to a table made anew under the name. Absent or 0: whatever has the name.
+    #[prost(uint64, tag = "6")]
+    pub table_id: u64,
 }
 
 /// A value of a partition column, as text of its type (2026-01-31, 17, eu).

@@ -1,11 +1,13 @@
 //! Which table, partition and buckets a client means.
 //!
 //! Lives on: anywhere (pure).
+use crate::node::Node;
 use crate::status::{IntoStatus, OrStatus};
 use arrow_flight::FlightDescriptor;
 use arrow_flight::flight_descriptor::DescriptorType;
+use mink_api::AdminError;
 use mink_ddl::{literal_of, literal_text};
-use mink_metadata::{State, Table};
+use mink_metadata::{PARTITION_VALUE_BYTES_MAX, State, Table};
 use mink_proto::{PartitionValue, command};
 use mink_types::schema::{Field, Literal, Schema};
 use mink_types::{BucketId, BucketIndex, DatabaseName, PartitionId, TableName, TablePath};
@@ -94,6 +96,23 @@ pub(crate) fn partition_values(table: &Table, named: &[(String, String)]) -> Res
             }
         })
         .collect()
+}
+
+/// Makes a partition, or finds it; whether it is new.
+pub(crate) async fn make_partition(
+    node: &Node,
+    table: &Table,
+    values: Vec<Literal>,
+) -> Result<(PartitionId, bool), Status> {
+    let made = node.admin.create_partition(table.id, values.clone()).await;
+    made.map_err(|error| match error {
+        AdminError::Limit { why } => Status::failed_precondition(format!(
+            "partition {} of table {} cannot be made: {why}; its values may have {PARTITION_VALUE_BYTES_MAX} bytes",
+            partition_name(table, &values),
+            table.path
+        )),
+        error => error.into_status(),
+    })
 }
 
 /// The partition that a message names; none if it names none.

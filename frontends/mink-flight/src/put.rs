@@ -4,26 +4,29 @@
 //! Owns: the batches of the call that are not durable yet.
 //! Invariants: I6 and I7: a batch follows its predecessor only once that one is ordered, and the call ends with the first that is
 //! refused; so nothing behind a refused batch is stored. Acks come in order. I20: a batch holds what its message paid until it is durable.
+mod target;
+
 use crate::address::{self, Meant};
 use crate::node::Node;
 use crate::paid_body::Paid;
-use crate::route::{self, Part, Route};
+use crate::route::{self, Part};
 use crate::status::{IntoStatus, OrStatus};
 use arrow_flight::{FlightData, PutResult};
 use bytes::Bytes;
 use futures::stream::{FuturesOrdered, Stream, StreamExt};
-use mink_metadata::Table;
-use mink_proto::{Append, Placed, PutAck, PutBatch, Writer, command};
+use mink_proto::{Append, Placed, PutAck, PutBatch, command};
 use mink_record::RecordError;
 use mink_record::arrow::{EncodeOptions, Intake, IpcMessage, Received, StatedSchema};
-use mink_record::kafka::{BatchHeader, ProducedLimits, ProducerStamp};
-use mink_router::{AppendError, AppendTicket, BatchBytes, BytePermit, Lost, Position, WatchedOffset};
+use mink_record::kafka::{BatchHeader, ProducedLimits};
+use mink_router::{
+    AppendError, AppendTicket, BatchBytes, BytePermit, FirstSequence, Lost, Position, WatchedOffset,
+};
 use mink_rt::Task;
-use mink_types::schema::Schema;
 use mink_types::{BucketId, PartitionId, ProducerId, Sequence, TimestampType};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use target::Target;
 use tokio::sync::mpsc;
 use tonic::{Status, Streaming};
 
@@ -59,22 +62,6 @@ impl Drop for Acks {
     fn drop(&mut self) {
         self.task.cancel();
     }
-}
-
-/// Where the rows of a call go.
-struct Target {
-    table: Table,
-    schema: Arc<Schema>,
-    /// How rows are told apart; none if all go where the call says, or anywhere.
-    route: Option<Route>,
-    /// What the call names.
-    partition: Option<PartitionId>,
-    bucket: Option<u32>,
-    /// Those that the call is about, as far as they are there.
-    buckets: Vec<BucketId>,
-    /// The next batch's bucket, of a table whose rows may go to any.
-    turn: usize,
-    writer: Option<(Writer, Sequence)>,
 }
 
 /// One batch of the call, on its way.
@@ -123,80 +110,6 @@ pub(crate) async fn put(
 fn intake(target: &Target, writer: &StatedSchema) -> Result<Intake, Status> {
     Intake::stated(&target.schema, writer)
         .map_err(|error| address::quoted(&format!("table {}", target.table.path), error))
-}
-
-impl Target {
-    fn of(node: &Node, append: &Append) -> Result<Target, Status> {
-        let path = address::table_path(&append.database, &append.table)?;
-        let state = node.admin.state();
-        let table = address::find(&state, &path)?;
-        let schema = Arc::clone(address::columns_of(table)?);
-        let partition = address::partition_named(table, &append.partition)?;
-        let route = Route::new(table, &schema, partition);
-        let buckets = address::buckets(table, partition, append.bucket)?;
-        let one_bucket = table.buckets == 1 || append.bucket.is_some();
-        if append.writer.is_some() && !(one_bucket && (partition.is_some() || !table.is_partitioned())) {
-            return Err(Status::invalid_argument(format!(
-                "table {path} has several buckets: an idempotent writer names partition and bucket in mink.v1.Append, for its sequences count rows of a bucket"
-            )));
-        }
-        let turn = usize::try_from(node.service.random_u64() % (buckets.len() as u64).max(1)).unwrap_or(0);
-        let writer = append.writer.map(|writer| (writer, Sequence(0)));
-        Ok(Target {
-            table: table.clone(),
-            schema,
-            route,
-            partition,
-            bucket: append.bucket,
-            buckets,
-            turn,
-            writer,
-        })
-    }
-
-    /// The number of the bucket of the next batch, of any partition.
-    fn next_turn(&mut self) -> u32 {
-        self.turn = self.turn.wrapping_add(1);
-        u32::try_from(self.turn % usize::try_from(self.table.buckets.max(1)).unwrap_or(1)).unwrap_or(0)
-    }
-
-    /// The bucket of the next batch.
-    fn next_bucket(&mut self) -> Result<BucketId, Status> {
-        let at = self.turn % self.buckets.len().max(1);
-        self.turn = self.turn.wrapping_add(1);
-        self.buckets.get(at).copied().ok_or_else(|| {
-            Status::failed_precondition(format!("table {} has no bucket to write to", self.table.path))
-        })
-    }
-
-    /// What marks the next batch as its writer's.
-    fn stamp(&self, told: &PutBatch) -> Result<Option<ProducerStamp>, Status> {
-        let Some((writer, next)) = self.writer else {
-            return match told.sequence {
-                None => Ok(None),
-                Some(_) => Err(Status::invalid_argument(
-                    "the batch has a sequence but the call no writer; name it in mink.v1.Append",
-                )),
-            };
-        };
-        let sequence = told.sequence.map_or(next, Sequence);
-        let epoch = i16::try_from(writer.epoch).ok().filter(|epoch| *epoch >= 0);
-        match (writer.id >= 0, epoch, sequence.0 >= 0) {
-            (true, Some(epoch), true) => {
-                Ok(Some(ProducerStamp { id: writer.id, epoch, base_sequence: sequence.0 }))
-            }
-            _ => Err(Status::invalid_argument(
-                "writer id, epoch and sequence are from 0 on; the action writer.open gives id and epoch",
-            )),
-        }
-    }
-
-    /// Notes the rows that were handed over.
-    fn passed(&mut self, stamp: Option<ProducerStamp>, rows: u32) {
-        if let (Some((_, next)), Some(stamp)) = (&mut self.writer, stamp) {
-            *next = Sequence(stamp.base_sequence).plus(rows);
-        }
-    }
 }
 
 /// One batch that was handed over.
@@ -393,7 +306,8 @@ impl Put {
         let header = BatchHeader::parse(&frame).or_status()?;
         let (count, bytes) = (u32::try_from(header.record_count).unwrap_or(0), frame.len() as u64);
         let own = BatchBytes::Own(frame);
-        let appended = self.node.source.append(bucket, header, own, TimestampType::LogAppendTime, permit);
+        let (times, first) = (TimestampType::LogAppendTime, FirstSequence::Zero);
+        let appended = self.node.source.append(bucket, header, own, times, first, permit);
         let mut ticket = appended.await.or_status()?;
         let rows = u64::from(count);
         match ticket.ordered().await.or_status()? {
@@ -407,7 +321,12 @@ impl Put {
                 let last = found.plus(count.saturating_sub(1));
                 Ok(Handed { bucket, rows, state: State::Repeats { writer: producer, last } })
             }
-            Err(refused) => Err(refused.into_status()),
+            Err(AppendError::OutOfOrder { expected: Some(Sequence(0)), found, .. }) => {
+                Err(self.target.unknown_writer(bucket, found))
+            }
+            Err(refused) => {
+                Err(self.target.dropped(&self.node, bucket).unwrap_or_else(|| refused.into_status()))
+            }
         }
     }
 }

@@ -3,8 +3,8 @@
 //! Lives on: the service runtime; looking at rows costs by their number, so large messages are looked at off its threads.
 //! Invariants: every row goes to the partition that its values name and to the bucket that its key hashes to, or the whole message is
 //! refused before any of it is stored; rows keep their order within a bucket. A partition is made on its first row.
+use crate::address;
 use crate::node::Node;
-use crate::status::OrStatus;
 use arrow_array::RecordBatch;
 use mink_metadata::Table;
 use mink_record::RecordError;
@@ -103,7 +103,7 @@ pub(crate) async fn partitions(
         let partition = if let Some(partition) = there {
             partition
         } else {
-            let (partition, _) = node.admin.create_partition(table.id, values.clone()).await.or_status()?;
+            let (partition, _) = address::make_partition(node, table, values.clone()).await?;
             node.admin.wait_open(table.id, OPEN_PATIENCE).await;
             partition
         };

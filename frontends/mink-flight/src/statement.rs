@@ -260,7 +260,7 @@ async fn partition(node: &Node, path: &TablePath, change: Change) -> Result<Opti
     let (result, values) = match change {
         Change::AddPartition { values, if_not_exists } => {
             let values = address::partition_values(table, &values)?;
-            let (_, is_new) = node.admin.create_partition(table.id, values.clone()).await.or_status()?;
+            let (_, is_new) = address::make_partition(node, table, values.clone()).await?;
             if !is_new && !if_not_exists {
                 let name = address::partition_name(table, &values);
                 return Err(Status::already_exists(format!(

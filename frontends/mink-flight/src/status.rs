@@ -40,7 +40,9 @@ impl IntoStatus for AdminError {
             AdminError::Exists { .. } => Code::AlreadyExists,
             AdminError::NotFound { .. } => Code::NotFound,
             AdminError::Invalid { .. } => Code::InvalidArgument,
-            AdminError::Limit { .. } | AdminError::Throttled { .. } => Code::ResourceExhausted,
+            // Clients try again what is exhausted: a limit stays.
+            AdminError::Limit { .. } => Code::FailedPrecondition,
+            AdminError::Throttled { .. } => Code::ResourceExhausted,
             // May have been carried out.
             AdminError::Unavailable { .. } => Code::Unknown,
             AdminError::Conflict { .. } => Code::Aborted,

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use mink_record::RecordError;
 use mink_record::kafka::{BatchHeader, Keyless};
 use mink_router::{
-    AppendTicket, BatchBytes, BytePermit, EpochEnd, Lost, Position, ProducerState, Read, ReadError,
-    ReadsAnswer, WatchedOffset,
+    AppendTicket, BatchBytes, BytePermit, EpochEnd, FirstSequence, Lost, Position, ProducerState, Read,
+    ReadError, ReadsAnswer, WatchedOffset,
 };
 use mink_types::{BucketEpoch, BucketId, Offset, ProducerId, Timestamp, TimestampType};
 use std::fmt::Debug;
@@ -28,7 +28,7 @@ pub struct Found {
 pub trait LogSource: Send + Sync + Debug {
     /// Sends a checked batch on its way and waits only for room towards its shard: back-pressure, never a refusal for lack of
     /// room. The ticket tells when the batch is ordered and when it is durable. `timestamps` says which time its records
-    /// are to bear. A future that is dropped before it is ready has
+    /// are to bear, `first` how a producer may begin that the log does not know. A future that is dropped before it is ready has
     /// not handed the batch over and never will: on that a listener may tell its client "not written" (I7). The batch's checksum is
     /// trusted: those of the objects it will lie in are made of it.
     async fn append(
@@ -37,6 +37,7 @@ pub trait LogSource: Send + Sync + Debug {
         header: BatchHeader,
         batch: BatchBytes,
         timestamps: TimestampType,
+        first: FirstSequence,
         permit: BytePermit,
     ) -> Result<AppendTicket, Lost>;
 

@@ -14,8 +14,9 @@ use mink_api::{Found, LogSource};
 use mink_record::kafka::{BatchHeader, Codec, Keyless, RecordTime, keyless};
 use mink_record::{RecordError, RecordErrorKind};
 use mink_router::{
-    Append, AppendTicket, BatchBytes, BytePermit, EpochEnd, Located, Lost, Position, ProducerState, Read,
-    ReadError, Reads, ReadsAnswer, Request, Watch, WatchedOffset, append_reply, reply, shard_of,
+    Append, AppendTicket, BatchBytes, BytePermit, EpochEnd, FirstSequence, Located, Lost, Position,
+    ProducerState, Read, ReadError, Reads, ReadsAnswer, Request, Watch, WatchedOffset, append_reply, reply,
+    shard_of,
 };
 use mink_rt::{BlockingError, fail_point};
 use mink_types::{BucketEpoch, BucketId, ProducerId, TimestampType};
@@ -79,11 +80,16 @@ impl LogSource for NodeSource {
         header: BatchHeader,
         batch: BatchBytes,
         timestamps: TimestampType,
+        first: FirstSequence,
         permit: BytePermit,
     ) -> Result<AppendTicket, Lost> {
         let (reply, ticket) = append_reply(permit);
         let shard = self.0.shard(bucket).ok_or(Lost)?;
-        shard.appends.send(Append { bucket, header, batch, timestamps, reply }).await.map_err(|_| Lost)?;
+        shard
+            .appends
+            .send(Append { bucket, header, batch, timestamps, first, reply })
+            .await
+            .map_err(|_| Lost)?;
         Ok(ticket)
     }
 

@@ -7,7 +7,7 @@ use mink_group::GroupLimits;
 use mink_metadata::{Answer, Command, CommandResult, FEATURE_LEVEL_MAX, Registration, State};
 use mink_object::{MemoryStore, ObjectStore, list_all};
 use mink_record::kafka::{BatchBuilder, BatchHeader, Codec, RecordRef, batches};
-use mink_router::{BytePermits, Read};
+use mink_router::{BytePermits, FirstSequence, Read};
 use mink_rt::{Instant, Runtime, SimClock, SimConfig, SimProcess, SimWorld, simulate_world};
 use mink_sql::{CommandLog, Database, Home, Metadata, MetadataConfig, SqliteLog};
 use mink_types::{
@@ -238,7 +238,11 @@ impl Machine {
         let header = BatchHeader::parse(&batch).expect("a batch");
         let permit = BytePermits::new(1 << 20).take(batch.len() as u64).await;
         let timestamps = TimestampType::CreateTime;
-        let handed = self.node.source().append(bucket, header, batch.into(), timestamps, permit).await;
+        let handed = self
+            .node
+            .source()
+            .append(bucket, header, batch.into(), timestamps, FirstSequence::Any, permit)
+            .await;
         let ticket = handed.expect("handed over");
         ticket.durable().await.expect("durable").base_offset
     }

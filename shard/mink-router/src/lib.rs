@@ -22,8 +22,8 @@ pub use batch::BatchBytes;
 pub use error::{AppendError, ReadError};
 pub use lane::{Closed, Full, Receiver, Reserved, Sender, lane};
 pub use message::{
-    Append, EpochEnd, Located, Position, ProducerState, Read, ReadAnswer, Reads, ReadsAnswer, Request, Watch,
-    WatchedOffset,
+    Append, EpochEnd, FirstSequence, Located, Position, ProducerState, Read, ReadAnswer, Reads, ReadsAnswer,
+    Request, Watch, WatchedOffset,
 };
 pub use permits::{BytePermit, BytePermits};
 pub use place::{ShardIndex, shard_of};

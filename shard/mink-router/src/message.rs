@@ -8,6 +8,15 @@ use mink_types::{
     BucketEpoch, BucketId, CommitTime, Offset, ProducerEpoch, ProducerId, Sequence, Timestamp, TimestampType,
 };
 
+/// With which sequence a producer may begin that its log does not know.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FirstSequence {
+    /// With any: it may have been forgotten, and would be refused for ever (Kafka's producers).
+    Any,
+    /// With 0, from which its sequences are counted: all below its last one are stored then (Flight's writers).
+    Zero,
+}
+
 /// One batch for one bucket. It was checked against its CRC and the rules for a batch before it was sent.
 #[derive(Debug)]
 pub struct Append {
@@ -17,6 +26,7 @@ pub struct Append {
     pub batch: BatchBytes,
     /// Whether the records keep the producer's times, or all get the commit time: once, when the batch gets its offset.
     pub timestamps: TimestampType,
+    pub first: FirstSequence,
     pub reply: AppendReply,
 }
 

@@ -10,7 +10,7 @@ use crate::shard::{Aging, Shard};
 use crate::tail::TailBatch;
 use mink_log::{AppendStep, Stamp};
 use mink_record::kafka::{BatchHeader, HEADER_BYTES, stated_checksum};
-use mink_router::{Append, AppendError, AppendReply, Appended, BatchBytes};
+use mink_router::{Append, AppendError, AppendReply, Appended, BatchBytes, FirstSequence};
 use mink_types::{BucketId, CommitTime, Offset, Timestamp, TimestampType};
 use s3stream::{Entry, EntryKind, KnownChecksum, ProducerStamp};
 use std::time::Duration;
@@ -57,7 +57,7 @@ impl Shard {
     }
 
     pub(crate) fn append(&mut self, append: Append, now: CommitTime) {
-        let Append { bucket: id, header, batch, timestamps, reply } = append;
+        let Append { bucket: id, header, batch, timestamps, first, reply } = append;
         if batch.len() < HEADER_BYTES || batch.len() != header.total_bytes() {
             // A fault of ours, not of the client: nothing true can be answered, so the connection closes.
             tracing::error!(bucket = %id, bytes = batch.len(), "append whose header is not that of its batch");
@@ -73,7 +73,11 @@ impl Shard {
         if bucket.draining {
             return self.refuse(reply, AppendError::Draining);
         }
-        match bucket.tablet.append(&header, now) {
+        let step = match first {
+            FirstSequence::Any => bucket.tablet.append(&header, now),
+            FirstSequence::Zero => bucket.tablet.append_counted(&header, now),
+        };
+        match step {
             // Without the lease a successor may have taken over, and what this shard remembers of producers may be out of date: the
             // client is sent to look for the owner, since the true refusals would end it (I7).
             Err(_) if !leased => self.refuse(reply, AppendError::NotOwner { bucket: id }),

@@ -82,6 +82,7 @@ def wrong_sequences(mink):
     require("FAILED_PRECONDITION" in text or "Code: 9" in text or "sequence" in text, f"the error does not say why: {text}")
     put.abandon()
     require_equal(mink.read("gaps")["n"].to_pylist(), list(range(10)), "rows")
+    unknown_writer(mink)
     put = mink.put("gaps", SCHEMA)
     put.send(rows(0, 1), sequence=0)
     put.writer.done_writing()
@@ -93,6 +94,21 @@ def wrong_sequences(mink):
         put.writer.done_writing()
         refused(pa.ArrowInvalid, f"writer {writer_id}, {epoch}, {sequence}", put.ack, "from 0 on")
         put.abandon()
+
+
+def unknown_writer(mink):
+    """I1: where others have rows, too, a writer begins with 0. Were it taken elsewhere, what comes below would be acked as a repeat."""
+    writer = mink.open_writer()
+    put = mink.put("gaps", SCHEMA, writer=writer)
+    put.send(rows(105, 3), sequence=5)
+    put.writer.done_writing()
+    refused(pa.ArrowException, "a writer that begins with 5", put.ack, "begins with 0")
+    put.abandon()
+    put = mink.put("gaps", SCHEMA, writer=writer)
+    put.send(rows(100, 5), sequence=0)
+    put.send(rows(105, 3), sequence=5)
+    require_equal([placed[0].base_offset for placed in put.finish()], [10, 15], "places of all its rows")
+    require_equal(mink.read("gaps")["n"].to_pylist(), [*range(10), *range(100, 108)], "rows")
 
 
 def two_writers(mink):

@@ -298,6 +298,47 @@ async fn a_table_is_altered_while_it_is_written_and_both_kinds_of_rows_are_read(
 }
 
 #[tokio::test]
+async fn t_7_rows_for_a_table_that_was_dropped_do_not_go_to_its_successor() {
+    let folder = Folder::new();
+    let (mut node, client) = started(&folder, "dropped").await;
+    for idempotent in [false, true] {
+        client.sql("CREATE TABLE dropped.rows (n BIGINT)").await.unwrap();
+        let builder = client.writer("dropped.rows").batch_bytes(1);
+        let writer = if idempotent { builder.idempotent() } else { builder }.open().await.unwrap();
+        writer.write(rows(vec![("n", longs([0]))])).await.unwrap().await.unwrap();
+        client.sql("DROP TABLE dropped.rows").await.unwrap();
+        client.sql("CREATE TABLE dropped.rows (n BIGINT)").await.unwrap();
+        let other = client.writer("dropped.rows").open().await.unwrap();
+        other.write(rows(vec![("n", longs([1_000]))])).await.unwrap().await.unwrap();
+        for n in 1..3 {
+            let refused = writer.write(rows(vec![("n", longs([n]))])).await.unwrap().await;
+            let error = refused.expect_err("its table is gone");
+            assert_eq!(error.kind(), FlightErrorKind::NotFound, "{error}");
+            assert!(error.message().contains("dropped"), "{error}");
+        }
+        let found = read(client.scan("dropped.rows").rows(), "n").await;
+        assert_eq!(found.into_values().flatten().collect::<Vec<_>>(), [1_000]);
+        client.sql("DROP TABLE dropped.rows").await.unwrap();
+    }
+    node.stop(DRAINS_WITHIN).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_partition_value_that_is_too_long_is_refused_at_once() {
+    let folder = Folder::new();
+    let (mut node, client) = started(&folder, "long").await;
+    let create = "CREATE TABLE long.rows (n BIGINT, place STRING NOT NULL) PARTITIONED BY (place)";
+    client.sql(create).await.unwrap();
+    let writer = client.writer("long.rows").open().await.unwrap();
+    let place = Arc::new(StringArray::from_iter_values(["x".repeat(1_025)])) as ArrayRef;
+    let refused = writer.write(rows(vec![("n", longs([1])), ("place", place)])).await.unwrap().await;
+    let error = refused.expect_err("no partition has such a name");
+    assert_eq!(error.kind(), FlightErrorKind::Refused, "{error}");
+    assert!(error.message().contains("its values may have 1024 bytes"), "{error}");
+    node.stop(DRAINS_WITHIN).await.unwrap();
+}
+
+#[tokio::test]
 async fn the_clients_example_runs() {
     let folder = Folder::new();
     let mut node = setup::node(&folder).start().await.unwrap();

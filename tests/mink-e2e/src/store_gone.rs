@@ -39,8 +39,15 @@ async fn i_7_without_its_store_a_node_is_not_ready_and_a_drain_ends_in_its_time(
     .await;
     assert!(answer.body.contains("no write has become durable"), "{}", answer.body);
     assert!(!wire.stirs_within(Duration::ZERO).await, "a write was answered without the store");
-    let log = node.process().text(Output::Stderr).unwrap();
-    assert_eq!(log.matches("the store takes no writes").count(), 1, "{log}");
+    // Readiness looks by itself, and may be first.
+    let mut told =
+        || node.process().text(Output::Stderr).unwrap().matches("the store takes no writes").count();
+    until("the log tells of it", SOON, || {
+        let found = told();
+        async move { (found > 0).then_some(()) }
+    })
+    .await;
+    assert_eq!(told(), 1);
 
     let begun = Instant::now();
     node.process().terminate().unwrap();

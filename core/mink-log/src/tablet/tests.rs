@@ -5,6 +5,7 @@ use mink_record::kafka::{BatchBuilder, Codec, ProducerStamp, RecordRef};
 use proptest::prelude::*;
 
 mod active;
+mod counted;
 mod lost;
 
 const LIMITS: TabletLimits = TabletLimits {

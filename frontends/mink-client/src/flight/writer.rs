@@ -8,6 +8,7 @@ mod collected;
 mod encode;
 mod lane;
 mod link;
+mod past;
 mod placed;
 mod route;
 mod streams;
@@ -25,9 +26,11 @@ use encode::{Encoding, plain};
 use lane::{Lane, Order, Pace};
 use link::Link;
 use mink_types::{Sequence, TablePath};
-use placed::{Flushed, gone};
+use past::{Generation, Member, Past, Standing};
+use placed::{Flushed, add, gone};
 use route::{Partition, Place, Route};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
@@ -40,7 +43,7 @@ pub const IN_FLIGHT_IDEMPOTENT_MAX: usize = 5;
 const IN_FLIGHT_MAX: usize = 64;
 /// Buckets that rows which may go to any are dealt out to.
 const BUCKETS_MAX: u32 = 64;
-/// Partitions and buckets that one writer writes to, each by a task of its own.
+/// Partitions and buckets that one writer writes to at a time, each by a task of its own. When rows go to more, all tasks end and begin anew.
 const LANES_MAX: usize = 4_096;
 /// Writes that wait for a lane to look at them.
 const ORDERS_MAX: usize = 256;
@@ -127,12 +130,24 @@ pub struct Writer {
     /// Of rows that do not say theirs; none: it is the server's to say.
     buckets: Vec<Option<u32>>,
     lanes: Mutex<Lanes>,
+    lanes_max: usize,
+    past: Arc<Past>,
 }
 
 #[derive(Debug)]
 struct Lanes {
     running: BTreeMap<Place, Running>,
+    /// All those that run.
+    generation: Generation,
+    /// Those that ran before: no place has two lanes, so none is started until they have ended.
+    ending: Option<Generation>,
     turn: Turn,
+}
+
+/// Lanes for the parts of a write, or whose end it has to wait for.
+enum Found {
+    Lanes(Vec<Target>),
+    Ending(Generation, Vec<(Place, RecordBatch)>),
 }
 
 #[derive(Debug)]
@@ -174,8 +189,18 @@ impl Writer {
         buckets: Vec<Option<u32>>,
     ) -> Writer {
         let turn = Turn { at: 0, bytes: 0, since: Instant::now() };
-        let lanes = Mutex::new(Lanes { running: BTreeMap::new(), turn });
-        Writer { id, setup, room: Arc::new(Semaphore::new(room_bytes)), room_bytes, route, buckets, lanes }
+        let lanes = Lanes { running: BTreeMap::new(), generation: Generation::new(), ending: None, turn };
+        Writer {
+            id,
+            setup,
+            room: Arc::new(Semaphore::new(room_bytes)),
+            room_bytes,
+            route,
+            buckets,
+            lanes: Mutex::new(lanes),
+            lanes_max: LANES_MAX,
+            past: Arc::default(),
+        }
     }
 
     /// An idempotent writer's name.
@@ -211,7 +236,7 @@ impl Writer {
             Some(route) => route.parts(&batch)?,
         };
         let mut ready = Vec::with_capacity(parts.len());
-        for Target { orders, to_pass, batch } in self.lanes_of(parts, bytes)? {
+        for Target { orders, to_pass, batch } in self.lanes_of(self.dealt_out(parts, bytes)).await? {
             let order = orders.reserve_owned().await;
             let order = order.map_err(|_| FlightError::refused("the writer's task has ended"))?;
             ready.push(Ready { order, to_pass, batch });
@@ -224,25 +249,30 @@ impl Writer {
     /// # Errors
     /// The first error of any row since the last flush.
     pub async fn flush(&self) -> Flushed {
-        let lanes: Vec<_> = {
+        let (lanes, ending) = {
             let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-            lanes.running.values().map(|lane| lane.orders.clone()).collect()
+            let running: Vec<_> = lanes.running.values().map(|lane| lane.orders.clone()).collect();
+            (running, lanes.ending.clone())
         };
+        if let Some(ending) = ending {
+            ending.ended().await;
+        }
         let mut waiting = Vec::with_capacity(lanes.len());
         for lane in lanes {
             let (told, flushed) = oneshot::channel();
             lane.send(Order::Flush(told)).await.map_err(|_| gone())?;
             waiting.push(flushed);
         }
-        let (mut stored, mut first_error) = (Vec::new(), None);
+        let (mut stored, mut first_error) = (BTreeMap::new(), None);
+        let mut tell = |flushed: Flushed| match flushed {
+            Ok(more) => more.into_iter().for_each(|more| add(&mut stored, more)),
+            Err(error) => drop(first_error.get_or_insert(error)),
+        };
+        tell(self.past.flush());
         for flushed in waiting {
-            match flushed.await.map_err(|_| gone()).flatten() {
-                Ok(more) => stored.extend(more),
-                Err(error) => first_error = first_error.or(Some(error)),
-            }
+            tell(flushed.await.map_err(|_| gone()).flatten());
         }
-        stored.sort_by_key(|stored| (stored.partition, stored.bucket));
-        first_error.map_or(Ok(stored), Err)
+        first_error.map_or(Ok(stored.into_values().collect()), Err)
     }
 
     /// As `flush`; then the writer is gone.
@@ -259,40 +289,88 @@ impl Writer {
         flushed
     }
 
-    /// The lane of each part, started if need be.
-    fn lanes_of(&self, parts: Vec<(Place, RecordBatch)>, bytes: usize) -> Result<Vec<Target>, FlightError> {
+    /// Says the bucket of rows that may go to any: the one whose turn it is.
+    fn dealt_out(&self, mut parts: Vec<(Place, RecordBatch)>, bytes: usize) -> Vec<(Place, RecordBatch)> {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         let in_turn = self.buckets.get(lanes.turn.next(self.setup.pace, bytes, self.buckets.len()));
         let in_turn = in_turn.copied().flatten();
-        let mut found = Vec::with_capacity(parts.len());
-        for (mut place, batch) in parts {
+        for (place, _) in &mut parts {
             place.bucket = place.bucket.or(in_turn);
-            if !lanes.running.contains_key(&place) {
-                if lanes.running.len() >= LANES_MAX {
-                    return Err(FlightError::refused(format!(
-                        "a writer writes to {LANES_MAX} partitions and buckets at most; close it and open another, or name a partition"
-                    )));
-                }
-                let running = self.start(&place);
-                lanes.running.insert(place.clone(), running);
-            }
-            if let Some(running) = lanes.running.get(&place) {
-                let (orders, to_pass) = (running.orders.clone(), Arc::clone(&running.to_pass));
-                found.push(Target { orders, to_pass, batch });
-            }
         }
-        Ok(found)
+        parts
     }
 
-    fn start(&self, place: &Place) -> Running {
-        let Setup { path, link, pace, encoding, known, replays } = &self.setup;
-        let link = link.to(path, place);
-        // A writer that starts at a bucket begins with 0 there.
-        let sequence = self.id.map(|_| known.next(place).unwrap_or(Sequence(0)));
-        let to_pass = if *replays { self.stored_at(place).into() } else { 0 };
+    /// The lane of each part, started if need be. If that were too many, all that run end first, when what was written to them has.
+    async fn lanes_of(&self, mut parts: Vec<(Place, RecordBatch)>) -> Result<Vec<Target>, FlightError> {
+        let (places, most) = (parts.len(), self.lanes_max);
+        if places > most {
+            return Err(FlightError::refused(format!(
+                "the rows of one write go to {places} partitions and buckets, and may go to {most}; write fewer at once"
+            )));
+        }
+        loop {
+            match self.find(parts) {
+                Found::Lanes(lanes) => return Ok(lanes),
+                Found::Ending(ending, left) => {
+                    ending.ended().await;
+                    parts = left;
+                }
+            }
+        }
+    }
+
+    fn find(&self, parts: Vec<(Place, RecordBatch)>) -> Found {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        let lanes = &mut *lanes;
+        lanes.ending = lanes.ending.take().filter(|ending| !ending.has_ended());
+        if let Some(ending) = lanes.ending.clone() {
+            return Found::Ending(ending, parts);
+        }
+        let new = parts.iter().filter(|(place, _)| !lanes.running.contains_key(place)).count();
+        if lanes.running.len() + new > self.lanes_max {
+            // Whoever writes to one of them right now still holds it.
+            lanes.running.clear();
+            let ending = std::mem::replace(&mut lanes.generation, Generation::new());
+            lanes.ending = Some(ending.clone());
+            return Found::Ending(ending, parts);
+        }
+        let mut found = Vec::with_capacity(parts.len());
+        for (place, batch) in parts {
+            let running = match lanes.running.entry(place) {
+                Entry::Occupied(running) => running.into_mut(),
+                Entry::Vacant(free) => {
+                    let running = self.start(free.key(), lanes.generation.join());
+                    free.insert(running)
+                }
+            };
+            let (orders, to_pass) = (running.orders.clone(), Arc::clone(&running.to_pass));
+            found.push(Target { orders, to_pass, batch });
+        }
+        Found::Lanes(found)
+    }
+
+    fn start(&self, place: &Place, member: Member) -> Running {
+        let Setup { path, link, pace, encoding, .. } = &self.setup;
+        let standing = self.past.standing(place).unwrap_or_else(|| self.beginning(place));
+        let to_pass = Arc::new(AtomicU64::new(standing.to_pass));
         let (orders, receiver) = mpsc::channel(ORDERS_MAX);
-        let lane = Lane::new(link, *pace, *encoding, receiver, sequence);
-        Running { orders, task: tokio::spawn(lane.run()), to_pass: Arc::new(AtomicU64::new(to_pass)) }
+        let lane = Lane::new(link.to(path, place), *pace, *encoding, receiver, standing);
+        let (past, place, left_to_pass) = (Arc::clone(&self.past), place.clone(), Arc::clone(&to_pass));
+        let task = async move {
+            let (standing, untold) = lane.run().await;
+            let to_pass = left_to_pass.load(Ordering::Relaxed);
+            past.note(place, Standing { to_pass, ..standing }, untold);
+            drop(member);
+        };
+        Running { orders, task: tokio::spawn(task), to_pass }
+    }
+
+    /// Where the first lane of a place begins.
+    fn beginning(&self, place: &Place) -> Standing {
+        // A writer that starts at a bucket begins with 0 there.
+        let sequence = self.id.map(|_| self.setup.known.next(place).unwrap_or(Sequence(0)));
+        let to_pass = if self.setup.replays { self.stored_at(place).into() } else { 0 };
+        Standing { sequence, failed: None, to_pass }
     }
 }
 

@@ -24,7 +24,7 @@ use mink_kafka_wire::messages::produce::{
 };
 use mink_metadata::Table;
 use mink_record::kafka::{BatchHeader, Codec, ProducedLimits, TimestampType, check_produced};
-use mink_router::{AppendTicket, Appended, BatchBytes, BytePermit, Lost};
+use mink_router::{AppendTicket, Appended, BatchBytes, BytePermit, FirstSequence, Lost};
 use mink_types::BucketId;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -390,7 +390,7 @@ async fn hand_over(call: &mut Call<'_>, judged: Vec<Judged>, deadline: Instant) 
                     let Checked { bucket, timestamps, header, batch, .. } = checked;
                     let bytes = batch.len();
                     let times = Times { timestamps, stated: header.max_timestamp };
-                    let append = source.append(bucket, header, batch, timestamps, permit);
+                    let append = source.append(bucket, header, batch, timestamps, FirstSequence::Any, permit);
                     let ticket = timeout_at(deadline, append).await.map_err(|_elapsed| {
                         Refused::curable(Refusal::new(
                             ErrorCode::RequestTimedOut,

@@ -22,8 +22,8 @@ use mink_record::kafka::{
 };
 use mink_router::{
     AppendError, AppendReply, AppendTicket, Appended, BatchBytes, BytePermit, BytePermits, DurableReply,
-    EpochEnd, Lost, Position, ProducerState, Read, ReadAnswer, ReadError, ReadsAnswer, WatchedOffset,
-    append_reply,
+    EpochEnd, FirstSequence, Lost, Position, ProducerState, Read, ReadAnswer, ReadError, ReadsAnswer,
+    WatchedOffset, append_reply,
 };
 use mink_types::schema::Schema;
 use mink_types::{
@@ -333,6 +333,7 @@ impl LogSource for Fake {
         header: BatchHeader,
         batch: BatchBytes,
         timestamps: TimestampType,
+        _first: FirstSequence,
         permit: BytePermit,
     ) -> Result<AppendTicket, Lost> {
         let mut changed = self.changed.subscribe();

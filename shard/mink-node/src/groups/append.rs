@@ -12,7 +12,7 @@ use mink_api::LogSource as _;
 use mink_group::{AppendRefused, Handle, KeyedRecord};
 use mink_record::RecordError;
 use mink_record::kafka::{BatchBuilder, BatchHeader, Codec, RecordRef};
-use mink_router::{AppendError, AppendTicket, Lost, Receiver, Sender, lane};
+use mink_router::{AppendError, AppendTicket, FirstSequence, Lost, Receiver, Sender, lane};
 use mink_rt::mutant;
 use mink_types::{Offset, TimestampType};
 use std::pin::pin;
@@ -56,7 +56,9 @@ async fn hand_over(parts: &LogParts, mut chunks: Receiver<Chunk>, outcomes: Send
             Ok((batch, header)) if bytes <= parts.batch_bytes_max => {
                 let permit = parts.permits.take(bytes as u64).await;
                 let timestamps = TimestampType::CreateTime;
-                let handed = source.append(parts.bucket, header, batch.into(), timestamps, permit).await;
+                let handed = source
+                    .append(parts.bucket, header, batch.into(), timestamps, FirstSequence::Any, permit)
+                    .await;
                 handed.map_err(|Lost| NotHanded::Unknown)
             }
             Ok(_) | Err(_) => Err(NotHanded::Refused(AppendRefused::TooLarge)),

@@ -6,7 +6,7 @@ use futures::FutureExt as _;
 use mink_log::Recovered;
 use mink_object::MemoryStore;
 use mink_record::kafka::BatchHeader;
-use mink_router::{Append, BytePermits, ShardIndex, append_reply, reply, shard_of};
+use mink_router::{Append, BytePermits, FirstSequence, ShardIndex, append_reply, reply, shard_of};
 use mink_rt::{CoresConfig, EpollRuntime, Runtime, ServiceConfig};
 use mink_types::*;
 use s3stream::{CommitEnd, Commits, CommitsStopped, StreamCommit, StreamRewrite, Wal, WalConfig, WalParts};
@@ -81,7 +81,14 @@ async fn produce(handle: ShardHandle, bucket: BucketId, permits: BytePermits) {
         assert!(
             handle
                 .appends
-                .send(Append { bucket, header, batch: batch.into(), timestamps, reply })
+                .send(Append {
+                    bucket,
+                    header,
+                    batch: batch.into(),
+                    timestamps,
+                    first: FirstSequence::Any,
+                    reply
+                })
                 .await
                 .is_ok()
         );

@@ -160,8 +160,18 @@ impl Rig {
         let permit = self.permits.take(batch.len() as u64).await;
         let (reply, ticket) = append_reply(permit);
         let header = BatchHeader::parse(&batch).expect("sound");
-        let sent =
-            self.handle.appends.send(Append { bucket, header, batch: batch.into(), timestamps, reply }).await;
+        let sent = self
+            .handle
+            .appends
+            .send(Append {
+                bucket,
+                header,
+                batch: batch.into(),
+                timestamps,
+                first: FirstSequence::Any,
+                reply,
+            })
+            .await;
         assert!(sent.is_ok(), "the shard runs");
         ticket
     }

@@ -8,7 +8,7 @@ use crate::history::{BatchId, RECORDS_MAX, Sender};
 use crate::machine::Serving;
 use futures::future::select;
 use mink_record::kafka::{BatchFormat, BatchHeader, Codec};
-use mink_router::{AppendError, AppendTicket, Lost};
+use mink_router::{AppendError, AppendTicket, FirstSequence, Lost};
 use mink_types::{BucketId, TimestampType};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ async fn hand(clients: &Clients, serving: &Serving, id: BatchId, bucket: BucketI
     let service = serving.process.runtime().service();
     let handed = serving.call(async move {
         let permit = permits.take(bytes.len() as u64).await;
-        let handing = source.append(bucket, header, bytes.into(), times, permit);
+        let handing = source.append(bucket, header, bytes.into(), times, FirstSequence::Any, permit);
         let Ok(ticket) = service.timeout(ROOM_TIMEOUT, handing).await else {
             return Handed::NoRoom;
         };

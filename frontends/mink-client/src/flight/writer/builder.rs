@@ -165,6 +165,7 @@ impl WriterBuilder {
             bucket: None,
             partition: self.partition.clone(),
             writer: identity,
+            table_id: description.table_id,
         };
         let setup = Setup {
             link: Link::new(self.client.clone(), append, self.in_flight),

@@ -9,6 +9,7 @@
 use super::collected::Collected;
 use super::encode::{Encoded, Encoding, encode};
 use super::link::{Link, PutStream};
+use super::past::Standing;
 use super::placed::{Deliveries, Ended, Flushed, Placed};
 use super::streams::TURN_BATCHES;
 use crate::flight::backoff::Backoff;
@@ -100,7 +101,7 @@ impl Lane {
         pace: Pace,
         encoding: Encoding,
         orders: mpsc::Receiver<Order>,
-        sequence: Option<Sequence>,
+        Standing { sequence, failed, .. }: Standing,
     ) -> Lane {
         Lane {
             link,
@@ -117,19 +118,20 @@ impl Lane {
             retry_at: None,
             at_home: false,
             last_error: None,
-            failed: None,
+            failed,
         }
     }
 
-    /// Runs until the writer is gone and all that was written has ended.
-    pub(super) async fn run(mut self) {
+    /// Runs until nobody writes any more and all that was written has ended: where it stands then, and what it has not told.
+    pub(super) async fn run(mut self) -> (Standing, Flushed) {
         let streams = Arc::clone(self.link.streams());
         loop {
             self.give_up();
             let rings = streams.rings();
             self.transmit(streams.is_short());
             if self.closed && self.collected.is_none() && self.queue.is_empty() {
-                return;
+                let Lane { sequence, failed, .. } = self;
+                return (Standing { sequence, failed, to_pass: 0 }, self.deliveries.untold());
             }
             let (moment, room) = (self.next_moment(), self.queue.len() <= self.link.in_flight);
             let is_idle = self.stream.as_ref().is_some_and(PutStream::is_idle);

@@ -290,17 +290,9 @@ impl Deliveries {
     }
 
     fn note(&mut self, run: &Placed) {
-        let offsets = run.offsets();
-        let stored = self.stored.entry((run.partition, run.bucket)).or_insert(Stored {
-            partition: run.partition,
-            bucket: run.bucket,
-            first_offset: offsets.start,
-            end_offset: offsets.end,
-            rows: 0,
-        });
-        stored.first_offset = stored.first_offset.min(offsets.start);
-        stored.end_offset = stored.end_offset.max(offsets.end);
-        stored.rows += run.rows;
+        let Placed { partition, bucket, rows, .. } = *run;
+        let Range { start, end } = run.offsets();
+        add(&mut self.stored, Stored { partition, bucket, first_offset: start, end_offset: end, rows });
     }
 
     /// Answers once all that was promised up to now has ended.
@@ -312,10 +304,23 @@ impl Deliveries {
     fn answer_flushes(&mut self) {
         while self.flushes.front().is_some_and(|flush| flush.rows <= self.ended) {
             let Some(flush) = self.flushes.pop_front() else { return };
-            let stored = std::mem::take(&mut self.stored).into_values().collect();
-            drop(flush.told.send(self.first_error.take().map_or(Ok(stored), Err)));
+            drop(flush.told.send(self.untold()));
         }
     }
+
+    /// What no flush has told yet of the rows that have ended.
+    pub(super) fn untold(&mut self) -> Flushed {
+        let stored = std::mem::take(&mut self.stored).into_values().collect();
+        self.first_error.take().map_or(Ok(stored), Err)
+    }
+}
+
+/// Adds rows to those of the same bucket.
+pub(super) fn add(all: &mut BTreeMap<(u64, u32), Stored>, more: Stored) {
+    let of = all.entry((more.partition, more.bucket)).or_insert(Stored { rows: 0, ..more });
+    of.first_offset = of.first_offset.min(more.first_offset);
+    of.end_offset = of.end_offset.max(more.end_offset);
+    of.rows += more.rows;
 }
 
 #[cfg(test)]

@@ -365,6 +365,52 @@ async fn rows_of_many_more_partitions_than_streams_are_all_stored() {
     assert_eq!((stored.len(), stored.iter().map(|stored| stored.rows).sum::<u64>()), (150, 450));
 }
 
+/// I6: when rows go to more places than a writer has tasks for, those end and begin anew where they stood.
+#[tokio::test]
+async fn a_writer_outlives_more_partitions_than_it_writes_to_at_a_time() {
+    let fake = Fake::start(1).await;
+    fake.table().partitioned_by = vec!["id".into()];
+    let mut writer = writer(&fake).await.idempotent().open().await.expect("it opens");
+    writer.lanes_max = 10;
+    let mut receipts = Vec::new();
+    for _ in 0..3 {
+        for first in 0..25 {
+            receipts.push(writer.write(batch(first..first + 3)).await.expect("it is taken"));
+        }
+    }
+    let stored = writer.flush().await.expect("all are stored");
+    assert_eq!((stored.len(), stored.iter().map(|stored| stored.rows).sum::<u64>()), (27, 225));
+    for receipt in receipts {
+        assert_eq!(receipt.await.map(|placed| placed.len()), Ok(3));
+    }
+    let refused = writer.write(batch(0..11)).await.expect_err("more places than there are tasks");
+    assert!(refused.message().contains("write fewer at once"), "{refused}");
+    assert_eq!(writer.close().await, Ok(Vec::new()), "all was told");
+    let partitions = fake.table().partitions.clone();
+    for (value, partition) in partitions {
+        let value = value.parse::<i64>().expect("a number");
+        let writes = (0..25).filter(|first| (*first..first + 3).contains(&value)).count();
+        assert_eq!(fake.values_in(partition, 0).len(), 3 * writes, "partition {value}");
+    }
+}
+
+/// I7: a place that must take nothing more does not begin anew.
+#[tokio::test]
+async fn a_place_whose_writer_was_fenced_stays_closed_after_its_task_has_ended() {
+    let fake = Fake::start(1).await;
+    fake.table().partitioned_by = vec!["id".into()];
+    let mut writer = writer(&fake).await.idempotent().open().await.expect("it opens");
+    writer.lanes_max = 1;
+    fake.script([Fault::Refuse(Code::Aborted)]);
+    let fenced = writer.write(batch(0..1)).await.expect("it is taken").await;
+    assert_eq!(fenced.map_err(|error| error.kind()), Err(FlightErrorKind::Conflict));
+    let other = writer.write(batch(1..2)).await.expect("it is taken").await;
+    assert_eq!(other.map(|placed| placed.len()), Ok(1));
+    let after = writer.write(batch(0..1)).await.expect("it is taken").await;
+    assert_eq!(after.map_err(|error| error.kind()), Err(FlightErrorKind::Refused));
+    assert_eq!(writer.close().await.map_err(|error| error.kind()), Err(FlightErrorKind::Conflict));
+}
+
 /// I6
 #[tokio::test]
 async fn a_source_that_is_read_again_is_stored_once_in_every_partition() {
