@@ -117,7 +117,7 @@ impl Lanes {
             Event::Control(control) => control_or_end(shard, control)?,
             Event::Request(request) => shard.request(request).await,
             Event::Append(append) => first_append = Some(append),
-            Event::WalGone => shard.close_all(),
+            Event::WalGone => self.wal_gone(shard)?,
             Event::Ended(end) => return Err(end),
         }
         // Both lanes are bounded, and only this task makes new work for them.
@@ -148,7 +148,7 @@ impl Lanes {
             shard.request(request).await;
             core.yield_if_due().await;
         }
-        self.appends(shard, core, first_append).await;
+        self.appends(shard, core, first_append).await?;
         shard.look_at_what_lingers();
         while shard.evict_one() {
             core.yield_if_due().await;
@@ -157,18 +157,23 @@ impl Lanes {
     }
 
     /// Takes appends into one chunk and hands it over, if the WAL has room for one.
-    async fn appends(&mut self, shard: &mut Shard, core: &Core, first: Option<Append>) {
+    async fn appends(
+        &mut self,
+        shard: &mut Shard,
+        core: &Core,
+        first: Option<Append>,
+    ) -> Result<(), ShardEnd> {
         if first.is_none() && self.inbox.appends.waiting() == 0 {
-            return;
+            return Ok(());
         }
         // A turn that began with anything but an append looks for room here: requests that never end must not keep appends out.
         match poll_fn(|context| Poll::Ready(poll_wal(shard, context))).await {
             Poll::Ready(true) => {}
             // Whoever waits is refused by the bucket that is gone.
-            Poll::Ready(false) => shard.close_all(),
+            Poll::Ready(false) => self.wal_gone(shard)?,
             Poll::Pending => {
                 debug_assert!(first.is_none(), "room that was seen stays until it is used");
-                return;
+                return Ok(());
             }
         }
         let now = shard.commit_time();
@@ -186,6 +191,18 @@ impl Lanes {
             core.yield_if_due().await;
         }
         shard.push_chunk();
+        Ok(())
+    }
+
+    /// The WAL writer has ended: this is a fence, unless the node itself leaves. It says so before it ends its WAL, so what it has said is
+    /// looked at once more.
+    fn wal_gone(&mut self, shard: &mut Shard) -> Result<(), ShardEnd> {
+        for _ in 0..self.inbox.controls.waiting() {
+            let Some(control) = self.inbox.controls.try_recv() else { break };
+            control_or_end(shard, control)?;
+        }
+        shard.close_all();
+        Ok(())
     }
 }
 

@@ -59,8 +59,7 @@ async fn alone(name: &str, config: NodeConfig) {
 async fn on_a_file_store(name: &str) {
     if available().await {
         let folder = Folder::new();
-        // Rarely a bucket is left when the chain is sealed, which its shard tells as a fence: a known gap (docs/status.md).
-        alone(name, setup::node(&folder).allow_line("fenced, buckets dropped")).await;
+        alone(name, setup::node(&folder)).await;
     }
 }
 

@@ -127,6 +127,23 @@ fn a_bucket_opens_once_on_its_own_shard_from_sound_state() {
 }
 
 #[test]
+fn a_chain_that_ends_behind_a_stop_is_no_fence() {
+    sim(|mut rig| async move {
+        let bucket = rig.open(0).await;
+        // More than one turn takes: it comes to the append, and so to the end of the chain, before the stop.
+        for _ in 0..20 {
+            rig.lease().await;
+        }
+        rig.control(Control::Stop).await;
+        rig.sink.close();
+        let mut ticket = rig.append(bucket, batch(1)).await;
+        assert_eq!(ticket.ordered().await.map(drop), Err(Lost), "a fence would refuse it");
+        rig.cores.take().expect("running").join().await.expect("no panic");
+        assert_eq!(*rig.ended.lock().expect("one thread"), Some(ShardEnd::Asked));
+    });
+}
+
+#[test]
 fn a_stop_loses_what_is_not_durable_and_ends_the_pump() {
     sim(|mut rig| async move {
         let bucket = rig.open(0).await;
