@@ -127,6 +127,9 @@ pub struct Scan {
     /// The table's id, so that a table made anew under the name is not read by mistake. Absent or 0: whatever has the name.
     #[prost(uint64, tag = "11")]
     pub table_id: u64,
+    /// The partition's id, so that one made anew with the same values is not read by mistake. Absent or 0: whichever has the values.
+    #[prost(uint64, tag = "12")]
+    pub partition_id: u64,
 }
 
 /// See the protocol file.

@@ -161,6 +161,14 @@ pub(crate) fn partition_name(table: &Table, values: &[Literal]) -> String {
     named.collect::<Vec<_>>().join(", ")
 }
 
+/// A bucket as people name it: `bucket 3`, or `bucket 3 of partition dt=2026-01-31`.
+pub(crate) fn bucket_name(table: &Table, bucket: &BucketId) -> String {
+    match table.partition(bucket.partition).filter(|values| !values.is_empty()) {
+        Some(values) => format!("bucket {} of partition {}", bucket.bucket, partition_name(table, values)),
+        None => format!("bucket {}", bucket.bucket),
+    }
+}
+
 /// Of a name or a value, in words for people, in characters.
 const SHOWN_CHARS: usize = 60;
 

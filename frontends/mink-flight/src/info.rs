@@ -80,7 +80,8 @@ fn describe(schema: &arrow_schema::Schema) -> Result<FlightInfo, Status> {
 
 fn endpoint(state: &State, table: &Table, scan: &Scan, bucket: &BucketId) -> FlightEndpoint {
     let of_bucket = Scan { bucket: Some(bucket.bucket.0), table_id: table.id.0, ..scan.clone() };
-    let of_bucket = Scan { partition: address::partition_text(table, bucket.partition), ..of_bucket };
+    let partition = address::partition_text(table, bucket.partition);
+    let of_bucket = Scan { partition, partition_id: bucket.partition.0, ..of_bucket };
     let ticket = mink_proto::Ticket { ticket: Some(ticket::Ticket::Scan(of_bucket)) };
     let endpoint = FlightEndpoint::new().with_ticket(Ticket::new(mink_proto::encode(&ticket)));
     let owner =

@@ -40,6 +40,11 @@ pub(crate) struct Node {
 }
 
 impl Node {
+    /// Whether the listener stops.
+    pub(crate) fn stops(&self) -> bool {
+        *self.stopping.borrow()
+    }
+
     /// Completes when the listener stops: calls without an end of their own end then.
     pub(crate) fn stopped(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut stopping = self.stopping.clone();

@@ -4,7 +4,9 @@
 //! Invariants: I2: rows come in the order of their offsets within a bucket, none left out and none twice; I3: only what the source
 //! gives, which is acked; I20: what was read and not yet written is paid for. Nothing is read ahead of a client while memory is scarce, and
 //! while others wait for it, a client that takes too little of what it was sent is cut off, with a reason; if it then takes nothing of
-//! what its connection has, that goes too.
+//! what its connection has, that goes too. A node that stops waits for such a client no longer than others would.
+mod follow;
+
 use crate::counters::Closed;
 use crate::line::Line;
 use crate::node::Node;
@@ -15,7 +17,7 @@ use crate::status::OrStatus;
 use arrow_flight::FlightData;
 use futures::stream::Stream;
 use mink_record::kafka::batches;
-use mink_router::{BytePermit, Position, Read, ReadAnswer, WatchedOffset};
+use mink_router::{BytePermit, Position, Read, ReadAnswer};
 use mink_rt::Task;
 use mink_types::{BucketId, Offset};
 use std::pin::Pin;
@@ -36,6 +38,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// How long a connection may write nothing of a scan that is over or cut off, while others wait for the little that it holds.
 const CONNECTION_PATIENCE: Duration = Duration::from_secs(15);
+/// The same once the node stops.
+const STOPPING_PATIENCE: Duration = Duration::from_secs(1);
 
 /// What a call sends. Dropped, it ends the scan.
 pub(crate) struct Messages {
@@ -152,10 +156,10 @@ impl Scan {
         self.watched.outbox.push(schema, BytePermit::default());
         let mut places = Vec::with_capacity(self.plan.buckets.len());
         for bucket in self.plan.buckets.clone() {
-            places.push(self.place(bucket).await?);
+            places.push(self.place(bucket, self.plan.from).await?);
         }
         if self.plan.follow {
-            return self.follow(&mut places).await;
+            return self.follow(places).await;
         }
         for place in &mut places {
             while self.left > 0 && place.until.is_none_or(|until| place.next < until) {
@@ -169,53 +173,14 @@ impl Scan {
         Ok(Ok(()))
     }
 
-    /// Reads on in all buckets, by turns, until there are rows enough, or the node stops.
-    async fn follow(&mut self, places: &mut [Place]) -> Result<Result<(), Ended>, Status> {
-        let node = Arc::clone(&self.watched.node);
-        let mut stopped = std::pin::pin!(node.stopped());
-        while self.left > 0 {
-            let mut found = false;
-            for place in &mut *places {
-                if self.left == 0 {
-                    break;
-                }
-                match self.read(place).await? {
-                    Ok(more) => found |= more,
-                    Err(ended) => return Ok(Err(ended)),
-                }
-            }
-            if found {
-                continue;
-            }
-            let seen = places.iter().map(|place| WatchedOffset { bucket: place.bucket, seen: place.seen });
-            let watching = node.source.watch(seen.collect());
-            let more = async {
-                tokio::select! {
-                    () = watching => true,
-                    () = &mut stopped => false,
-                }
-            };
-            match self.watched.during(more, 0).await {
-                Ok(true) => {}
-                Ok(false) => {
-                    return Err(Status::unavailable(
-                        "this node stops; go on behind the last row at another or later",
-                    ));
-                }
-                Err(ended) => return Ok(Err(ended)),
-            }
-        }
-        Ok(Ok(()))
-    }
-
     /// Where to begin and end in a bucket.
-    async fn place(&self, bucket: BucketId) -> Result<Place, Status> {
+    async fn place(&self, bucket: BucketId, from: From) -> Result<Place, Status> {
         let locate = |position| self.watched.node.source.locate(bucket, position, None);
         let latest = || async {
             Ok::<_, Status>(locate(Position::Latest).await.or_status()?.offset.unwrap_or_default())
         };
         let end = latest().await?;
-        let next = match self.plan.from {
+        let next = match from {
             From::Offset(offset) => offset,
             From::Latest => end,
             From::Earliest => locate(Position::Earliest).await.or_status()?.offset.unwrap_or_default(),
@@ -224,7 +189,7 @@ impl Scan {
         let until =
             if self.plan.follow { None } else { Some(self.plan.until.map_or(end, |until| until.min(end))) };
         // A place beyond the end, or below the start, is the source's to refuse: it knows both.
-        let until = if matches!(self.plan.from, From::Offset(_)) && next > end { None } else { until };
+        let until = if matches!(from, From::Offset(_)) && next > end { None } else { until };
         Ok(Place { bucket, next, until, seen: end })
     }
 
@@ -319,7 +284,7 @@ impl Watched {
             if let Ok(done) = tokio::time::timeout(LOOK_EVERY, &mut event).await {
                 return Ok(done);
             }
-            let is_wanted = self.node.answers.is_wanted(own);
+            let is_wanted = self.node.answers.is_wanted(own) || self.node.stops();
             if is_wanted && self.outbox.stalls(Instant::now()) && self.cut_off() {
                 return Err(Ended);
             }
@@ -331,7 +296,7 @@ impl Watched {
         let mut wanted_since = None;
         while !self.outbox.is_taken() {
             let moved = tokio::time::timeout(LOOK_EVERY, self.outbox.changed()).await.is_ok();
-            if moved || !self.node.answers.is_wanted(0) {
+            if moved || !(self.node.answers.is_wanted(0) || self.node.stops()) {
                 wanted_since = None;
                 continue;
             }
@@ -339,10 +304,11 @@ impl Watched {
             if self.outbox.stalls(now) {
                 self.cut_off();
             }
-            if now >= *wanted_since.get_or_insert(now) + CONNECTION_PATIENCE {
+            let patience = if self.node.stops() { STOPPING_PATIENCE } else { CONNECTION_PATIENCE };
+            if now >= *wanted_since.get_or_insert(now) + patience {
                 if self.line.cut() {
                     self.node.counters.closed(Closed::WriteDeadline);
-                    tracing::debug!("a connection of Flight took nothing while others waited for memory");
+                    tracing::debug!("a connection of Flight took nothing while others waited for it");
                 }
                 return;
             }
@@ -351,14 +317,24 @@ impl Watched {
 
     /// Gives back what lies there; the connection keeps a piece or two. False if that is all there was.
     fn cut_off(&self) -> bool {
-        let is_news = self.outbox.cut_off(Status::resource_exhausted(
-            "the client took too little while others waited for memory; go on behind the last row",
-        ));
+        let why = if self.node.stops() {
+            stopping()
+        } else {
+            Status::resource_exhausted(
+                "the client took too little while others waited for memory; go on behind the last row",
+            )
+        };
+        let is_news = self.outbox.cut_off(why);
         if is_news {
             self.node.counters.cut_off();
         }
         is_news
     }
+}
+
+/// What a scan is told that the node does not finish.
+fn stopping() -> Status {
+    Status::unavailable("this node stops; go on behind the last row at another or later")
 }
 
 #[cfg(test)]

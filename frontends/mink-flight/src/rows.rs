@@ -3,9 +3,10 @@
 //! Lives on: the service runtime; what inflates is done off its threads.
 //! Invariants: I2: a message holds exactly the rows that are asked for, and says where they lie; a batch that cannot be read ends the
 //! scan, it is never passed over.
+use crate::address;
 use crate::filter::Filter;
 use crate::node::Node;
-use crate::status::OrStatus;
+use crate::status::{IntoStatus, OrStatus};
 use arrow_array::RecordBatch;
 use arrow_flight::{FlightData, SchemaAsIpc};
 use arrow_ipc::writer::IpcWriteOptions;
@@ -14,17 +15,17 @@ use arrow_select::filter::filter_record_batch;
 use bytes::{Bytes, BytesMut};
 use mink_metadata::Table;
 use mink_proto::BatchInfo;
-use mink_record::RecordError;
 use mink_record::arrow::{
     ArrowBatch, ColumnStatistics, Mapping, Pruned, StatedSchema, ipc_message, kafka_rows, kafka_table_schema,
     read_schema,
 };
 use mink_record::kafka::{BatchFormat, BatchHeader};
+use mink_record::{RecordError, RecordErrorKind};
 use mink_types::schema::{FieldId, Schema, SchemaId};
 use mink_types::{ArrowCompression, BucketId, Offset, TableId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tonic::Status;
+use tonic::{Code, Status};
 
 /// Batches from this size on are decoded off the runtime's own threads.
 const LARGE_BYTES: usize = 128 << 10;
@@ -93,6 +94,8 @@ struct Decoding {
     batch: Bytes,
     header: BatchHeader,
     stored: Arc<Schema>,
+    /// Whether the rows were written with a schema that is newer than the scan's.
+    is_newer: bool,
     mapping: Arc<Mapping>,
     filter: Filter,
     read: Vec<FieldId>,
@@ -140,8 +143,23 @@ impl Columns {
         Arc::clone(&self.schema)
     }
 
-    /// The message of one batch.
+    /// The message of one batch. Where the table was altered since in a way that the columns of the scan cannot follow, the error says so.
     pub(crate) async fn message(
+        &mut self,
+        node: &Node,
+        bucket: &BucketId,
+        header: BatchHeader,
+        batch: Bytes,
+        cut: Cut,
+    ) -> Result<Sent, Status> {
+        let made = self.made(node, bucket, header, batch, cut).await;
+        made.map_err(|status| match status.code() {
+            Code::FailedPrecondition => self.altered(node, bucket, cut.from, status.message()),
+            _ => status,
+        })
+    }
+
+    async fn made(
         &mut self,
         node: &Node,
         bucket: &BucketId,
@@ -227,6 +245,20 @@ impl Columns {
         Ok((stored, mapping))
     }
 
+    /// Rows that the columns of the scan cannot hold: they were written after a change of the table that those do not know.
+    fn altered(&self, node: &Node, bucket: &BucketId, from: Offset, why: &str) -> Status {
+        let state = node.admin.state();
+        let (place, path) = match state.table(self.table) {
+            Some(table) => (address::bucket_name(table, bucket), format!("table {}", table.path)),
+            None => (format!("bucket {}", bucket.bucket), "the table".to_owned()),
+        };
+        Status::failed_precondition(format!(
+            "{path} was altered: {place} has rows from offset {from} on that the columns of this scan (schema {}) cannot hold: {why}; scan \
+             from there on with the newest schema",
+            self.wanted.id()
+        ))
+    }
+
     /// Whether the statistics of a batch leave room for a row that meets the filter, as they read in the wanted schema.
     fn may_match(&self, batch: &ArrowBatch, stored: &Schema) -> Result<bool, Status> {
         let statistics = batch.statistics().or_status()?.into_iter().filter_map(|column| {
@@ -259,6 +291,7 @@ impl Columns {
         let decoding = Decoding {
             batch,
             header,
+            is_newer: stored.id() > self.wanted.id(),
             stored,
             mapping,
             filter: self.filter.clone(),
@@ -324,7 +357,11 @@ impl Decoding {
                 decoded.num_rows()
             )));
         }
-        let mut rows = self.mapping.map_first(&decoded.slice(self.skip, self.rows)).or_status()?;
+        let mapped = self.mapping.map_first(&decoded.slice(self.skip, self.rows));
+        let mut rows = mapped.map_err(|error| match error.kind() {
+            RecordErrorKind::InvalidRecord if self.is_newer => Status::failed_precondition(error.to_string()),
+            _ => error.into_status(),
+        })?;
         let (mut passed, mut looked_at) = (0, rows.num_rows());
         if !self.filter.is_empty() {
             let met = self.filter.rows(&rows, |field| self.read.iter().position(|read| *read == field))?;

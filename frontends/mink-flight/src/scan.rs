@@ -11,7 +11,7 @@ use mink_metadata::{State, Table};
 use mink_proto::{Scan, position};
 use mink_record::arrow::arrow_schema;
 use mink_types::schema::{FieldId, Schema, SchemaId};
-use mink_types::{BucketId, Offset, TablePath, Timestamp};
+use mink_types::{BucketId, Offset, PartitionId, TablePath, Timestamp};
 use std::sync::Arc;
 use tonic::Status;
 
@@ -28,6 +28,11 @@ pub(crate) enum From {
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) table: Table,
+    /// The one partition that is meant; none if all are.
+    partition: Option<PartitionId>,
+    /// The number of the one bucket that is meant, of each partition; none if all are.
+    bucket: Option<u32>,
+    /// Those that there were when it was decided.
     pub(crate) buckets: Vec<BucketId>,
     pub(crate) from: From,
     pub(crate) until: Option<Offset>,
@@ -55,6 +60,13 @@ impl Plan {
             )));
         }
         let partition = address::partition_named(table, &scan.partition)?;
+        if let Some(found) = partition.filter(|found| scan.partition_id != 0 && scan.partition_id != found.0)
+        {
+            return Err(Status::not_found(format!(
+                "partition {} of table {path} is not the one that the ticket was made for: it was dropped and made again; ask for its tickets anew",
+                address::partition_name(table, table.partition(found).unwrap_or_default())
+            )));
+        }
         let from = match scan.from.as_ref().and_then(|from| from.position.as_ref()) {
             None | Some(position::Position::Earliest(_)) => From::Earliest,
             Some(position::Position::Latest(_)) => From::Latest,
@@ -65,12 +77,30 @@ impl Plan {
         Ok(Plan {
             buckets: address::buckets(table, partition, scan.bucket)?,
             table: table.clone(),
+            partition,
+            bucket: scan.bucket,
             from,
             until: scan.until.map(Offset),
             limit: scan.limit,
             follow: false,
             columns: columns(table, &newest, scan)?,
         })
+    }
+
+    /// The buckets that it means by now; an error if the table is gone, or the one partition.
+    pub(crate) fn buckets_of(&self, state: &State) -> Result<Vec<BucketId>, Status> {
+        let path = &self.table.path;
+        let table = state.table(self.table.id).ok_or_else(|| {
+            Status::not_found(format!("table {path} was dropped; what it had is gone, and the scan ends"))
+        })?;
+        if let Some(partition) = self.partition.filter(|partition| table.partition(*partition).is_none()) {
+            let values = self.table.partition(partition).unwrap_or_default();
+            return Err(Status::not_found(format!(
+                "partition {} of table {path} was dropped; what it had is gone, and the scan ends",
+                address::partition_name(&self.table, values)
+            )));
+        }
+        address::buckets(table, self.partition, self.bucket)
     }
 
     /// The Arrow schema of what it reads.

@@ -95,6 +95,7 @@ def follow(mink, options):
     require(numbers[0] >= 20 * ROWS, f"a tail from the latest place begins with row {numbers[0]}")
     several_buckets(mink, options)
     latency = seconds_until_seen(mink, options)
+    grows(mink, options)
     ends(mink, options)
     return {"rows": BATCHES * ROWS, "seconds_until_seen": latency}
 
@@ -129,6 +130,41 @@ def seconds_until_seen(mink, options):
     ended.join(options.timeout)
     require(not ended.is_alive(), "the call goes on when the client's side has ended")
     return round(slowest, 3)
+
+
+def grows(mink, options):
+    """T-37: buckets and partitions that are made while a table is followed are read from their first row; one that is dropped leaves."""
+    columns = pa.schema([("n", pa.int64()), pa.field("day", pa.int32(), nullable=False)])
+
+    def day(number, first, count):
+        return pa.record_batch([list(range(first, first + count)), [number] * count], schema=columns)
+
+    def put(number, first, count):
+        mink.sql(f"ALTER TABLE {mink.name('days')} ADD IF NOT EXISTS PARTITION (day = {number})")
+        mink.append("days", day(number, first, count), partition=[messages.PartitionValue(column="day", value=str(number))])
+
+    mink.sql(f"CREATE TABLE {mink.name('days')} (n BIGINT, day INT NOT NULL) PARTITIONED BY (day)")
+    writer, reader = mink.follow(mink.scan("days", **{"from": messages.Position(latest=messages.Latest())}), client=mink.another())
+    # The schema has come: the scan has begun, without a partition.
+    require_equal(reader.schema.names, ["n", "day"], "columns")
+
+    def read(count):
+        found = []
+        while len(found) < count:
+            found += reader.read_chunk().data["n"].to_pylist()
+        return sorted(found)
+
+    put(1, 0, 10)
+    require_equal(read(10), list(range(10)), "rows of the first partition")
+    put(2, 10, 10)
+    require_equal(read(10), list(range(10, 20)), "rows of the second partition")
+    mink.sql(f"ALTER TABLE {mink.name('days')} DROP PARTITION (day = 1)")
+    put(2, 20, 1)
+    require_equal(read(1), [20], "rows behind a drop")
+    put(1, 30, 2)
+    require_equal(read(2), [30, 31], "rows of a partition that was made anew")
+    reader.cancel()
+    close(writer)
 
 
 def ends(mink, options):

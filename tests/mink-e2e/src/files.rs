@@ -1,5 +1,6 @@
 //! Files in and out of tables with columns: `mink write` and `mink read` against a node, in every form.
 
+mod altered;
 mod ends;
 
 use std::path::Path;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use mink_testkit::node::{self, Node};
 use mink_testkit::{client, skip};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Command;
 use tokio::time::timeout;
 

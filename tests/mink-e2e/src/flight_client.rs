@@ -2,6 +2,7 @@
 //!
 //! Lives on: the test's tokio runtime.
 
+mod follow;
 mod values;
 
 use std::collections::{BTreeMap, VecDeque};

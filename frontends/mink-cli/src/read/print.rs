@@ -7,7 +7,8 @@ use crate::failure::Failure;
 use crate::output::{Form, Printer};
 use arrow_array::RecordBatch;
 use arrow_ipc::writer::StreamWriter;
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_schema::{ArrowError, FieldRef, Fields, SchemaRef};
+use mink_record::arrow::arrow_schema;
 use mink_record::json::JsonWriter;
 use mink_types::schema::Schema;
 use serde::de::{Deserializer as _, MapAccess, Visitor};
@@ -18,11 +19,33 @@ use std::io::Write;
 
 /// Prints batches of some columns.
 pub(super) struct RowPrinter<W: Write> {
-    json: JsonWriter,
+    /// The columns that rows come with, and those that they came with before or will: a table may be altered while it is followed.
+    known: Vec<Columns>,
+    /// Those of the header.
     names: Vec<String>,
     out: Out<W>,
     /// One row's text.
     text: Vec<u8>,
+}
+
+/// How rows of one schema are written.
+struct Columns {
+    fields: Fields,
+    json: JsonWriter,
+}
+
+impl Columns {
+    fn new(schema: &Schema) -> Columns {
+        Columns { fields: arrow_schema(schema).fields().clone(), json: JsonWriter::new(schema) }
+    }
+
+    /// Whether rows with these fields are written by it: whatever their ids, and whether they may be null.
+    fn are(&self, fields: &Fields) -> bool {
+        let same = |(a, b): (&FieldRef, &FieldRef)| {
+            a.name() == b.name() && a.data_type().equals_datatype(b.data_type())
+        };
+        self.fields.len() == fields.len() && self.fields.iter().zip(fields).all(same)
+    }
 }
 
 /// A form with its way out.
@@ -37,8 +60,26 @@ enum Out<W: Write> {
 /// An Arrow stream, once its columns are known.
 enum Stream<W: Write> {
     Wanted(W, SchemaRef),
-    Begun(StreamWriter<W>),
+    Begun(StreamWriter<W>, SchemaRef),
     Ended,
+}
+
+impl<W: Write> Out<W> {
+    /// Prints the row whose JSON this is.
+    fn row(&mut self, json: &mut Vec<u8>) -> Result<(), Failure> {
+        match self {
+            Out::Json(out) => {
+                json.push(b'\n');
+                Ok(out.write_all(json)?)
+            }
+            Out::Csv(out) => {
+                let fields = values(json, csv_value)?;
+                Ok(writeln!(out, "{}", fields.join(","))?)
+            }
+            Out::Table(printer) => printer.row(values(json, table_value)?),
+            Out::Arrow(_) => Ok(()),
+        }
+    }
 }
 
 impl<W: Write> RowPrinter<W> {
@@ -60,41 +101,41 @@ impl<W: Write> RowPrinter<W> {
             Form::Table => Out::Table(Printer::new(out, Form::Table, &names)),
             Form::Arrow => Out::Arrow(Box::new(Stream::Wanted(out, arrow))),
         };
-        Ok(RowPrinter { json: JsonWriter::new(schema), names, out, text: Vec::new() })
+        Ok(RowPrinter { known: vec![Columns::new(schema)], names, out, text: Vec::new() })
+    }
+
+    /// Whether it knows how rows with such columns are written.
+    pub(super) fn knows(&self, rows: &RecordBatch) -> bool {
+        self.known.iter().any(|known| known.are(rows.schema_ref().fields()))
+    }
+
+    /// Takes note of how the columns are by now.
+    pub(super) fn altered(&mut self, schema: &Schema) {
+        self.known.push(Columns::new(schema));
     }
 
     /// Prints all rows of a batch.
     pub(super) fn print(&mut self, rows: &RecordBatch) -> Result<(), Failure> {
-        let found = rows.schema_ref().fields().iter().map(|field| field.name());
-        if !found.eq(&self.names) {
-            return Err(Failure::failed("the columns were altered while they were read; read again"));
-        }
-        if let Out::Arrow(stream) = &mut self.out {
-            return stream.write(rows);
+        let fields = rows.schema_ref().fields();
+        let Some(Columns { json, .. }) = self.known.iter().find(|known| known.are(fields)) else {
+            return Err(altered("read again"));
+        };
+        match &mut self.out {
+            Out::Arrow(stream) => return stream.write(rows),
+            Out::Csv(_) | Out::Table(_) if !fields.iter().map(|field| field.name()).eq(&self.names) => {
+                return Err(altered(
+                    "read on with --output json, whose rows name their columns, or read again",
+                ));
+            }
+            Out::Json(_) | Out::Csv(_) | Out::Table(_) => {}
         }
         for row in 0..rows.num_rows() {
             self.text.clear();
-            let written = self.json.write_row(rows, row, &mut self.text);
+            let written = json.write_row(rows, row, &mut self.text);
             written.map_err(|error| Failure::failed(format!("a stored row cannot be shown: {error}")))?;
-            self.row()?;
+            self.out.row(&mut self.text)?;
         }
         Ok(())
-    }
-
-    /// Prints the row whose JSON lies in `text`.
-    fn row(&mut self) -> Result<(), Failure> {
-        match &mut self.out {
-            Out::Json(out) => {
-                self.text.push(b'\n');
-                Ok(out.write_all(&self.text)?)
-            }
-            Out::Csv(out) => {
-                let fields = values(&self.text, csv_value)?;
-                Ok(writeln!(out, "{}", fields.join(","))?)
-            }
-            Out::Table(printer) => printer.row(values(&self.text, table_value)?),
-            Out::Arrow(_) => Ok(()),
-        }
     }
 
     /// Makes what was printed visible now.
@@ -122,12 +163,17 @@ impl<W: Write> Stream<W> {
             && let Stream::Wanted(out, schema) = std::mem::replace(self, Stream::Ended)
         {
             let schema = rows.map_or(schema, RecordBatch::schema);
-            *self = Stream::Begun(StreamWriter::try_new(out, &schema).map_err(arrow_failure)?);
+            *self = Stream::Begun(StreamWriter::try_new(out, &schema).map_err(arrow_failure)?, schema);
         }
-        Ok(match self {
-            Stream::Begun(writer) => Some(writer),
-            Stream::Wanted(..) | Stream::Ended => None,
-        })
+        match self {
+            Stream::Begun(_, schema)
+                if rows.is_some_and(|rows| rows.schema_ref().fields() != schema.fields()) =>
+            {
+                Err(altered("an Arrow stream has one schema: read again, or with --output json"))
+            }
+            Stream::Begun(writer, _) => Ok(Some(writer)),
+            Stream::Wanted(..) | Stream::Ended => Ok(None),
+        }
     }
 
     fn write(&mut self, rows: &RecordBatch) -> Result<(), Failure> {
@@ -145,6 +191,11 @@ impl<W: Write> Stream<W> {
         }
         Ok(())
     }
+}
+
+/// Rows with other columns than those before.
+fn altered(remedy: &str) -> Failure {
+    Failure::failed(format!("the columns were altered while they were read; {remedy}"))
 }
 
 /// What keeps Arrow from being written.

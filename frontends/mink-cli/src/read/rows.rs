@@ -6,7 +6,7 @@ use super::away::Watch;
 use super::print::RowPrinter;
 use super::{From, ReadArgs};
 use crate::failure::{Failure, interrupted};
-use crate::form::columns::{RowTable, chosen};
+use crate::form::columns::{Contents, RowTable, chosen, contents};
 use crate::form::named;
 use crate::output::{Form, check_terminal};
 use arrow_schema::{Schema as ArrowSchema, SchemaRef};
@@ -38,12 +38,14 @@ pub(super) async fn read(table: &RowTable, client: &FlightClient, args: &ReadArg
     if args.limit == Some(0) {
         return printer.finish();
     }
+    let mut printed = Printed { printer, args };
     let read = if args.follow {
         let watch = Watch::new(&args.node.admin.addr, io::stderr());
-        follow(client, scan.patience(WITHOUT_END).follow(), printer, watch).await
+        follow(client, scan.patience(WITHOUT_END).follow(), &mut printed, watch).await
     } else {
-        until_end(scan.rows(), printer).await
+        until_end(scan.rows(), &mut printed).await
     };
+    let read = read.and_then(|()| Ok(printed.printer.finish()?));
     read.map_err(|ended| match ended {
         Ended::Output(failure) => failure,
         Ended::Scan(error) => failed(table, !args.partition.is_empty(), &error),
@@ -63,19 +65,25 @@ impl std::convert::From<Failure> for Ended {
     }
 }
 
+/// Where rows are printed to.
+struct Printed<'a, W: Write> {
+    printer: RowPrinter<W>,
+    args: &'a ReadArgs,
+}
+
 /// Prints the rows that are there.
-async fn until_end<W: Write>(mut rows: RowStream, mut printer: RowPrinter<W>) -> Result<(), Ended> {
+async fn until_end<W: Write>(mut rows: RowStream, printed: &mut Printed<'_, W>) -> Result<(), Ended> {
     while let Some(read) = rows.next().await {
-        print(read, &mut printer)?;
+        printed.take(read).await?;
     }
-    Ok(printer.finish()?)
+    Ok(())
 }
 
 /// Prints rows as they come, until there are enough of them or the user stops it.
 async fn follow<W: Write>(
     client: &FlightClient,
     mut rows: RowStream,
-    mut printer: RowPrinter<W>,
+    printed: &mut Printed<'_, W>,
     mut watch: Watch<Stderr>,
 ) -> Result<(), Ended> {
     let mut stopped = std::pin::pin!(interrupted());
@@ -86,29 +94,38 @@ async fn follow<W: Write>(
             () = watch.ask(answers) => continue,
             () = &mut stopped => None,
         };
-        let Some(read) = read else { return Ok(printer.finish()?) };
+        let Some(read) = read else { return Ok(()) };
         if read.is_ok() {
             watch.found(true);
         }
-        print(read, &mut printer)?;
-        printer.flush()?;
+        printed.take(read).await?;
+        printed.printer.flush()?;
     }
 }
 
-fn print<W: Write>(read: Result<Rows, FlightError>, printer: &mut RowPrinter<W>) -> Result<(), Ended> {
-    match read {
-        Ok(read) => Ok(printer.print(&read.batch)?),
-        Err(error) => {
-            // What has come is good.
-            printer.flush()?;
-            Err(Ended::Scan(error))
+impl<W: Write> Printed<'_, W> {
+    async fn take(&mut self, read: Result<Rows, FlightError>) -> Result<(), Ended> {
+        let Rows { batch, .. } = match read {
+            Ok(rows) => rows,
+            Err(error) => {
+                // What has come is good.
+                self.printer.flush()?;
+                return Err(Ended::Scan(error));
+            }
+        };
+        if !self.printer.knows(&batch) {
+            let now = contents(&self.args.table, &self.args.node).await?;
+            if let Contents::Rows(table, _) = now {
+                self.printer.altered(&chosen(&table.schema, &table.path, &self.args.columns)?);
+            }
         }
+        Ok(self.printer.print(&batch)?)
     }
 }
 
 /// What is asked of the node; names are looked at here, for they are the user's.
 fn scan(table: &RowTable, client: &FlightClient, args: &ReadArgs) -> Result<ScanBuilder, Failure> {
-    let mut scan = client.scan(&table.path.to_string()).from(start(table, args)?);
+    let mut scan = client.scan(&table.path.to_string()).from(start(table, args)?).evolving();
     if !args.columns.is_empty() {
         scan = scan.columns(args.columns.iter().cloned());
     }

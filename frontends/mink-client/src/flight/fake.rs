@@ -10,7 +10,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use arrow_schema::SchemaRef;
-use mink_proto::{PartitionValue, Placed, Writer};
+use mink_proto::{PartitionValue, Placed, Scan, Writer};
 use mink_types::Sequence;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -55,6 +55,7 @@ pub(crate) struct Table {
     pub(crate) partitioned_by: Vec<String>,
     /// By the value of the one column; a table without partitions has number 0 alone.
     pub(crate) partitions: BTreeMap<String, u64>,
+    partition_ids: u64,
     pub(crate) faults: VecDeque<Fault>,
     /// By partition and bucket.
     pub(crate) logs: BTreeMap<(u64, u32), Vec<Entry>>,
@@ -62,12 +63,16 @@ pub(crate) struct Table {
     pub(crate) attempts: Vec<(u32, Option<i32>, usize)>,
     /// Streams of DoPut that were opened.
     pub(crate) streams: usize,
+    /// Calls of GetFlightInfo.
+    pub(crate) infos: usize,
     /// Calls of DoGet and DoExchange.
     pub(crate) scans: usize,
     /// After so many messages with rows all connections break, once each.
     pub(crate) break_scans_after: VecDeque<usize>,
     /// Rows that come to the bucket when such a break happens, once each.
     pub(crate) grows_at_break: VecDeque<std::ops::Range<i64>>,
+    /// From this offset on rows have schema 2, which schema 1 cannot hold.
+    pub(crate) altered_at: Option<u64>,
     /// What DoGet sends instead of the rows' own bytes.
     pub(crate) damaged_body: Option<Vec<u8>>,
     writers: BTreeMap<(u64, u32, i64), (i32, Vec<Seen>)>,
@@ -126,8 +131,29 @@ impl Fake {
 
     /// Appends rows without a writer.
     pub(crate) fn append(&self, bucket: u32, values: std::ops::Range<i64>) {
-        self.table().append((0, bucket), batch(values));
+        self.append_to((0, bucket), values);
+    }
+
+    /// Appends rows to a bucket of a partition.
+    pub(crate) fn append_to(&self, place: (u64, u32), values: std::ops::Range<i64>) {
+        self.table().append(place, batch(values));
         self.grown.notify_waiters();
+    }
+
+    /// Drops a partition with its rows.
+    pub(crate) fn drop_partition(&self, value: &str) {
+        let mut table = self.table();
+        let id = table.partitions.remove(value).expect("it is there");
+        table.logs.retain(|(partition, _), _| *partition != id);
+        drop(table);
+        self.grown.notify_waiters();
+    }
+
+    /// Makes a partition, and gives its id.
+    pub(crate) fn make_partition(&self, value: &str) -> u64 {
+        let mut table = self.table();
+        table.make_partition(value);
+        table.partitions[value]
     }
 
     /// All values of a bucket.
@@ -190,8 +216,8 @@ impl Table {
     }
 
     /// Offset behind the last row of a bucket.
-    pub(crate) fn end_of(&self, bucket: u32) -> u64 {
-        let last = self.logs.get(&(0, bucket)).and_then(|log| log.last());
+    pub(crate) fn end_of(&self, place: (u64, u32)) -> u64 {
+        let last = self.logs.get(&place).and_then(|log| log.last());
         last.map_or(0, |last| last.base_offset + last.batch.num_rows() as u64)
     }
 
@@ -215,8 +241,22 @@ impl Table {
 
     /// Makes a partition, unless it is there.
     fn make_partition(&mut self, value: &str) {
-        let next = self.partitions.len() as u64 + 1;
-        self.partitions.entry(value.to_owned()).or_insert(next);
+        if !self.partitions.contains_key(value) {
+            // No id is given twice.
+            self.partition_ids += 1;
+            self.partitions.insert(value.to_owned(), self.partition_ids);
+        }
+    }
+
+    /// The partitions that a scan means, with their values as a ticket has them.
+    fn partitions_of(&self, scan: &Scan) -> Result<Vec<(u64, Vec<PartitionValue>)>, Status> {
+        let Some(column) = self.partitioned_by.first() else { return Ok(vec![(0, Vec::new())]) };
+        let only = if scan.partition.is_empty() { None } else { Some(self.partition_of(&scan.partition)?) };
+        let named = |(value, id): (&String, &u64)| {
+            (*id, vec![PartitionValue { column: column.clone(), value: value.clone() }])
+        };
+        let meant = self.partitions.iter().filter(|(_, id)| only.is_none_or(|only| only == **id));
+        Ok(meant.map(named).collect())
     }
 
     /// The table as SQL.

@@ -7,15 +7,19 @@
 //! against that.
 mod bucket;
 mod decode;
+mod follow;
 #[cfg(test)]
 mod tests;
 
-use super::client::table_path;
+use super::client::{Place, table_path};
 use super::{FlightClient, FlightError};
 use arrow_array::RecordBatch;
 use bucket::BucketScan;
+use follow::{Calls, Follow};
 use futures::stream::{self, BoxStream, Stream, StreamExt, TryStreamExt};
-use mink_proto::{Comparison, Earliest, Latest, Operator, PartitionValue, Position, Scan, position};
+use mink_proto::{
+    Comparison, Earliest, Latest, Operator, PartitionValue, Position, Scan, TableDescription, position,
+};
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -92,11 +96,13 @@ pub struct ScanBuilder {
     table: String,
     scan: Scan,
     patience: Duration,
+    evolves: bool,
 }
 
 impl ScanBuilder {
     pub(super) fn new(client: FlightClient, table: &str) -> ScanBuilder {
-        ScanBuilder { client, table: table.into(), scan: Scan::default(), patience: Duration::from_mins(2) }
+        let (scan, patience) = (Scan::default(), Duration::from_mins(2));
+        ScanBuilder { client, table: table.into(), scan, patience, evolves: false }
     }
 
     /// Only these columns, in this order.
@@ -155,61 +161,66 @@ impl ScanBuilder {
         self
     }
 
+    /// Goes on with the table's newest columns when rows come that those of the scan cannot hold, since a type was widened, or a column
+    /// became nullable. Rows before and behind then differ in their schema, bucket by bucket. Without it the scan ends there as `Refused`.
+    pub fn evolving(mut self) -> ScanBuilder {
+        self.evolves = true;
+        self
+    }
+
     /// The rows that are there. Buckets come side by side, or one after the other if there is a limit.
     pub fn rows(self) -> RowStream {
-        self.start(false, SIDE_BY_SIDE)
-    }
-
-    /// The rows that are there and those that come, for as long as the stream is read.
-    pub fn follow(self) -> RowStream {
-        self.start(true, FOLLOWED_MAX)
-    }
-
-    fn start(self, follow: bool, side_by_side: usize) -> RowStream {
-        let limit = self.scan.limit.unwrap_or(u64::MAX);
-        let in_turn = !follow && self.scan.limit.is_some();
         let buckets = async move {
-            let buckets = self.buckets(follow).await?;
-            Ok::<_, FlightError>(if in_turn {
-                bucket::in_turn(buckets, limit)
-            } else {
-                stream::iter(buckets).map(BucketScan::rows).flatten_unordered(side_by_side).boxed()
+            let (scan, _) = self.described().await?;
+            let (places, calls) = (self.places(&scan).await?, self.calls());
+            let buckets = places.into_iter().map(move |place| BucketScan::new(calls.clone(), place, false));
+            Ok::<_, FlightError>(match scan.limit {
+                Some(limit) => bucket::in_turn(buckets.collect(), limit),
+                None => stream::iter(buckets).map(BucketScan::rows).flatten_unordered(SIDE_BY_SIDE).boxed(),
             })
         };
-        let rows = stream::once(Box::pin(buckets)).try_flatten().boxed();
-        RowStream(if in_turn { rows } else { limited(rows, limit) })
+        RowStream(stream::once(Box::pin(buckets)).try_flatten().boxed())
     }
 
-    async fn buckets(self, follow: bool) -> Result<Vec<BucketScan>, FlightError> {
+    /// The rows that are there and those that come, for as long as the stream is read. Buckets and partitions that are made meanwhile are
+    /// read from their first row on, wherever the scan began in the others; a partition that is dropped leaves. Up to 64 buckets.
+    pub fn follow(self) -> RowStream {
+        let limit = self.scan.limit.unwrap_or(u64::MAX);
+        let buckets = async move {
+            if self.scan.until.is_some() {
+                return Err(FlightError::refused(
+                    "a scan that follows has no end: leave `until` out, or use `rows`",
+                ));
+            }
+            let (scan, described) = self.described().await?;
+            let is_partitioned = !described.partitioned_by.is_empty();
+            let grows = scan.bucket.is_none() || is_partitioned && scan.partition.is_empty();
+            let places = self.places(&scan).await?;
+            Ok(Follow::new(self.calls(), scan, places, grows)?.rows())
+        };
+        RowStream(limited(stream::once(Box::pin(buckets)).try_flatten().boxed(), limit))
+    }
+
+    fn calls(&self) -> Calls {
+        Calls { client: self.client.clone(), patience: self.patience, evolves: self.evolves }
+    }
+
+    /// What is read, of the table as it is now: whatever becomes of it, all rows of the stream are of this one.
+    async fn described(&self) -> Result<(Scan, TableDescription), FlightError> {
         let path = table_path(&self.table)?;
         let described = self.client.describe(&self.table).await?;
-        // Whatever becomes of the table, all rows of the stream are of this one, with these columns.
         let scan = Scan {
             database: path.database.to_string(),
             table: path.table.to_string(),
             table_id: described.table_id,
             schema: Some(described.schema).filter(|schema| *schema != 0),
-            ..self.scan
+            ..self.scan.clone()
         };
-        if follow && scan.until.is_some() {
-            return Err(FlightError::refused(
-                "a scan that follows has no end: leave `until` out, or use `rows`",
-            ));
-        }
-        let places = self.client.places(&scan).await.map_err(|status| FlightError::from_status(&status))?;
-        if follow && places.len() > FOLLOWED_MAX {
-            return Err(FlightError::refused(format!(
-                "{path} has {} buckets to follow; a stream takes up to {FOLLOWED_MAX}, so name the bucket, or the partition",
-                places.len()
-            )));
-        }
-        let client = &self.client;
-        let scans = places.into_iter().map(|mut place| {
-            // A ticket ends where its bucket does now.
-            place.scan.until = place.scan.until.filter(|_| !follow);
-            BucketScan::new(client.clone(), place, follow, self.patience)
-        });
-        Ok(scans.collect())
+        Ok((scan, described))
+    }
+
+    async fn places(&self, scan: &Scan) -> Result<Vec<Place>, FlightError> {
+        self.client.places(scan).await.map_err(|status| FlightError::from_status(&status))
     }
 }
 

@@ -132,3 +132,26 @@ async fn a_reader_of_records_whose_pipe_is_closed_is_no_failure_either() {
     }
     mink.stop().await;
 }
+
+/// A scan that nobody reads on is cut off when its node stops: it has its rows another time.
+#[tokio::test]
+async fn a_reader_whose_output_nobody_takes_keeps_no_node_from_leaving() {
+    let mink = Mink::start().await;
+    mink.database().await;
+    let made = "CREATE TABLE files.unread (s STRING) WITH ('table.log.arrow.compression' = 'none')";
+    mink.run(&["sql", "-e", made]).await.done();
+    // More than windows, sockets and pipes hold.
+    let row = format!("{{\"s\":\"{}\"}}\n", "x".repeat(1_000_000));
+    mink.with_input(&["write", "files.unread"], row.repeat(64).as_bytes()).await.done();
+    let mut reader = mink.command(&["read", "files.unread"]).spawn().unwrap();
+    let mut printed = reader.stdout.take().expect("piped");
+    // It reads; then nobody takes what it prints.
+    timeout(RUN_WITHIN, printed.read_u8()).await.expect("it comes").unwrap();
+    let Mink { mut node, folder } = mink;
+    let begun = std::time::Instant::now();
+    node.stop(SOON).await.unwrap();
+    // A drain may take 30 s, half of them for what clients have not read.
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    drop(node);
+    drop((reader, folder));
+}

@@ -68,10 +68,19 @@ impl Calls {
     /// Sends what a scan wants; true while it has more to read.
     async fn scan(&self, mut scan: Scan, follow: bool, rows: mpsc::Sender<Result<FlightData, Status>>) {
         let bucket = scan.bucket.unwrap_or(0);
+        let partition = self.0.table().partition_of(&scan.partition);
+        let partition = match partition {
+            Ok(partition) if scan.partition_id == 0 || scan.partition_id == partition => partition,
+            Ok(_) => {
+                return drop(rows.send(Err(Status::not_found("another partition of these values"))).await);
+            }
+            Err(status) => return drop(rows.send(Err(status)).await),
+        };
+        let place = (partition, bucket);
         let (break_after, mut next) = {
             let mut table = self.0.table();
             table.scans += 1;
-            let end = table.end_of(bucket);
+            let end = table.end_of(place);
             let next = match scan.from.as_ref().and_then(|from| from.position.as_ref()) {
                 Some(position::Position::Offset(offset)) => *offset,
                 Some(position::Position::Latest(_)) => end,
@@ -83,22 +92,29 @@ impl Calls {
         let mut sent = 0;
         loop {
             let grown = self.0.grown.notified();
-            let log = self.0.table().logs.get(&(0, bucket)).cloned().unwrap_or_default();
+            if self.0.table().partition_of(&scan.partition).ok() != Some(partition) {
+                return drop(rows.send(Err(Status::not_found("the partition was dropped"))).await);
+            }
+            let log = self.0.table().logs.get(&place).cloned().unwrap_or_default();
             for entry in &log {
                 let Some((base_offset, batch)) = wanted(entry, next, &scan) else { continue };
                 if break_after == Some(sent) {
                     let grown = self.0.table().grows_at_break.pop_front();
                     if let Some(rows) = grown {
-                        self.0.append(bucket, rows);
+                        self.0.append_to(place, rows);
                     }
                     self.0.cut_connections();
                     return;
                 }
+                let altered_at = self.0.table().altered_at;
+                if scan.schema == Some(1) && altered_at.is_some_and(|at| base_offset >= at) {
+                    let altered = Status::failed_precondition("the columns of schema 1 do not hold it");
+                    return drop(rows.send(Err(altered)).await);
+                }
                 next = base_offset + batch.num_rows() as u64;
                 scan.limit = scan.limit.map(|limit| limit - batch.num_rows() as u64);
                 let (header, body) = ipc_message(&batch, ArrowCompression::Lz4).expect("they are rows");
-                let info =
-                    BatchInfo { partition: 0, bucket, base_offset, next_offset: next, commit_time_ms: 7 };
+                let info = BatchInfo { partition, bucket, base_offset, next_offset: next, commit_time_ms: 7 };
                 let body = self.0.table().damaged_body.clone().map_or(body, Into::into);
                 let data = FlightData {
                     flight_descriptor: None,
@@ -177,7 +193,7 @@ impl Calls {
             table_id: 1,
             database: "sales".into(),
             table: "orders".into(),
-            schema: 1,
+            schema: if table.altered_at.is_some() { 2 } else { 1 },
             buckets: table.buckets,
             bucket_key: table.bucket_key.clone(),
             partitioned_by: table.partitioned_by.clone(),
@@ -212,22 +228,28 @@ impl FlightService for Calls {
         let command::Command::Scan(scan) = command_of(&request.into_inner())? else { return not_there() };
         known(&scan.table)?;
         let mut info = FlightInfo::new();
-        let buckets = self.0.table().buckets;
-        for bucket in (0..buckets).filter(|bucket| scan.bucket.is_none_or(|only| only == *bucket)) {
-            let end = self.0.table().end_of(bucket);
-            // As a node does: a ticket has the places of its begin and end.
-            let from = match scan.from.as_ref().and_then(|from| from.position.as_ref()) {
-                Some(position::Position::Latest(_)) => {
-                    Some(Position { position: Some(position::Position::Offset(end)) })
-                }
-                _ => scan.from.clone(),
-            };
-            let until = Some(scan.until.map_or(end, |until| until.min(end)));
-            let of_bucket = Scan { bucket: Some(bucket), from, until, ..scan.clone() };
-            let ticket = mink_proto::Ticket { ticket: Some(ticket::Ticket::Scan(of_bucket)) };
-            info = info
-                .with_endpoint(FlightEndpoint::new().with_ticket(Ticket::new(mink_proto::encode(&ticket))));
+        let mut table = self.0.table();
+        table.infos += 1;
+        for (partition_id, partition) in table.partitions_of(&scan)? {
+            for bucket in (0..table.buckets).filter(|bucket| scan.bucket.is_none_or(|only| only == *bucket)) {
+                let end = table.end_of((partition_id, bucket));
+                // As a node does: a ticket has the places of its begin and end.
+                let from = match scan.from.as_ref().and_then(|from| from.position.as_ref()) {
+                    Some(position::Position::Latest(_)) => {
+                        Some(Position { position: Some(position::Position::Offset(end)) })
+                    }
+                    _ => scan.from.clone(),
+                };
+                let until = Some(scan.until.map_or(end, |until| until.min(end)));
+                let partition = partition.clone();
+                let of_bucket =
+                    Scan { bucket: Some(bucket), from, until, partition, partition_id, ..scan.clone() };
+                let ticket = mink_proto::Ticket { ticket: Some(ticket::Ticket::Scan(of_bucket)) };
+                let ticket = Ticket::new(mink_proto::encode(&ticket));
+                info = info.with_endpoint(FlightEndpoint::new().with_ticket(ticket));
+            }
         }
+        drop(table);
         Ok(Response::new(info))
     }
 

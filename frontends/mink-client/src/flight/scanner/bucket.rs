@@ -5,23 +5,23 @@
 //! Invariants: I2: a call that follows a broken one begins where that one's last rows ended; rows that lie before are an error, never given.
 use super::Rows;
 use super::decode::{Decoded, decode};
+use super::follow::Calls;
 use crate::flight::backoff::Backoff;
 use crate::flight::client::Place;
 use crate::flight::error::{Attempt, attempt};
-use crate::flight::{FlightClient, FlightError, FlightErrorKind};
+use crate::flight::{FlightError, FlightErrorKind};
 use arrow_flight::{FlightData, FlightDescriptor, Ticket};
 use arrow_schema::SchemaRef;
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream, StreamExt};
 use mink_proto::{BatchInfo, Command, Position, Scan, command, position, ticket};
 use std::collections::VecDeque;
-use std::time::Duration;
 use tokio::time::Instant;
 use tonic::{Status, Streaming};
 
 /// A scan of one bucket.
 pub(super) struct BucketScan {
-    client: FlightClient,
+    calls: Calls,
     /// What is left to read.
     scan: Scan,
     address: Option<String>,
@@ -29,7 +29,6 @@ pub(super) struct BucketScan {
     call: Option<Call>,
     /// Behind the last row that was looked at.
     next: Option<u64>,
-    patience: Duration,
     backoff: Backoff,
     /// Since when nothing has come.
     stuck: Option<Instant>,
@@ -61,16 +60,15 @@ struct Call {
 }
 
 impl BucketScan {
-    pub(super) fn new(client: FlightClient, place: Place, follow: bool, patience: Duration) -> BucketScan {
+    pub(super) fn new(calls: Calls, place: Place, follow: bool) -> BucketScan {
         let Place { scan, address } = place;
         BucketScan {
-            client,
+            calls,
             scan,
             address,
             follow,
             call: None,
             next: None,
-            patience,
             backoff: Backoff::default(),
             stuck: None,
             ended: false,
@@ -136,7 +134,7 @@ impl BucketScan {
             self.scan.from = Some(Position { position: Some(position::Position::Offset(next)) });
         }
         let (mut rpc, scan, follow) =
-            (self.client.at(self.address.as_deref()), self.scan.clone(), self.follow);
+            (self.calls.client.at(self.address.as_deref()), self.scan.clone(), self.follow);
         Box::pin(async move {
             let answer = if follow {
                 let command = Command { command: Some(command::Command::Scan(scan)) };
@@ -196,20 +194,35 @@ impl BucketScan {
     /// Waits before the next call, and finds out who answers it; gives the error if that makes no sense.
     async fn wait_after(&mut self, status: &Status) -> Result<(), FlightError> {
         let error = FlightError::from_status(status);
+        if self.calls.evolves && error.kind() == FlightErrorKind::Refused && self.evolve().await? {
+            return Ok(());
+        }
         // A conflict is with a schema that the node does not know yet.
         let may_succeed = error.is_retriable() || error.kind() == FlightErrorKind::Conflict;
         let since = *self.stuck.get_or_insert_with(Instant::now);
-        if !may_succeed || since.elapsed() >= self.patience {
+        if !may_succeed || since.elapsed() >= self.calls.patience {
             return Err(error);
         }
         tracing::debug!(%error, next = ?self.next, "a scan goes on");
         tokio::time::sleep(self.backoff.next()).await;
         let unreachable = attempt(status) == Attempt::NeverSent && self.address.is_some();
-        self.address = match self.client.places(&self.scan).await {
+        self.address = match self.calls.client.places(&self.scan).await {
             Ok(places) if !unreachable => places.into_iter().next().and_then(|place| place.address),
             // Where the client is connected, they know more.
             Ok(_) | Err(_) => None,
         };
         Ok(())
+    }
+
+    /// Takes to the table's newest columns; false if the scan has them.
+    async fn evolve(&mut self) -> Result<bool, FlightError> {
+        let described =
+            self.calls.client.describe(&format!("{}.{}", self.scan.database, self.scan.table)).await?;
+        let is_same = self.scan.table_id == described.table_id;
+        let is_newer = is_same && self.scan.schema.is_some_and(|schema| schema < described.schema);
+        if is_newer {
+            self.scan.schema = Some(described.schema);
+        }
+        Ok(is_newer)
     }
 }

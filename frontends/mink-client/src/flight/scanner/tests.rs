@@ -156,3 +156,99 @@ async fn tables_are_described_and_asked_by_sql() {
     assert_eq!(client.sql("SHOW TABLES").await.map(|rows| rows[0]["table"].clone()), Ok("orders".into()));
     assert_eq!(client.sql("SELECT 1").await.map_err(|error| error.kind()), Err(FlightErrorKind::Refused));
 }
+
+/// A stream that follows, and what it gives.
+struct Followed(RowStream);
+
+impl Followed {
+    /// The next so many values, in their order.
+    async fn next(&mut self, count: usize) -> Vec<i64> {
+        let mut found = Vec::new();
+        while found.len() < count {
+            let rows = tokio::time::timeout(Duration::from_secs(20), self.0.next()).await.expect("rows come");
+            found.extend(values(&rows.expect("it has no end").expect("it goes on").batch));
+        }
+        found.sort_unstable();
+        found
+    }
+}
+
+/// T-37: what comes to be while a table is followed is read from its first row, wherever the others began.
+#[tokio::test]
+async fn t_37_buckets_made_meanwhile_are_followed_from_their_first_row() {
+    let fake = filled(1).await;
+    let mut rows = Followed(fake.client().await.scan("sales.orders").from(Start::Latest).follow());
+    let first = tokio::spawn(async move { (rows.next(1).await, rows) });
+    crate::flight::fake::eventually("it follows", || fake.table().scans > 0).await;
+    fake.append(0, 100..101);
+    let (found, mut rows) = first.await.expect("it does not panic");
+    assert_eq!(found, [100]);
+    fake.append(1, 0..10);
+    fake.table().buckets = 2;
+    assert_eq!(rows.next(10).await, (0..10).collect::<Vec<_>>());
+    fake.append(0, 101..102);
+    fake.append(1, 10..11);
+    assert_eq!(rows.next(2).await, [10, 101]);
+}
+
+/// T-37
+#[tokio::test]
+async fn t_37_partitions_come_and_go_while_a_table_is_followed() {
+    let fake = Fake::start(1).await;
+    fake.table().partitioned_by = vec!["id".into()];
+    let scan = fake.client().await.scan("sales.orders").from(Start::Latest);
+    // A table without a partition is followed, too.
+    let mut rows = Followed(scan.clone().follow());
+    let first = tokio::spawn(async move { (rows.next(10).await, rows) });
+    crate::flight::fake::eventually("it has begun", || fake.table().infos > 0).await;
+    let one = fake.make_partition("1");
+    fake.append_to((one, 0), 0..10);
+    let (found, mut rows) = first.await.expect("it does not panic");
+    assert_eq!(found, (0..10).collect::<Vec<_>>());
+    let two = fake.make_partition("2");
+    fake.append_to((two, 0), 20..25);
+    assert_eq!(rows.next(5).await, (20..25).collect::<Vec<_>>());
+    // One that is dropped leaves, and the others go on; made anew it is another, read from its first row.
+    fake.drop_partition("1");
+    fake.append_to((two, 0), 25..26);
+    assert_eq!(rows.next(1).await, [25]);
+    let anew = fake.make_partition("1");
+    fake.append_to((anew, 0), 30..32);
+    assert_eq!(rows.next(2).await, [30, 31]);
+    // Whoever follows it alone is told.
+    let mut only = scan.partition("id", "1").from(Start::Earliest).follow();
+    assert_eq!(only.next().await.expect("rows").expect("they are there").batch.num_rows(), 2);
+    fake.drop_partition("1");
+    let ended = only.next().await.expect("an error").expect_err("it is gone");
+    assert_eq!(ended.kind(), FlightErrorKind::NotFound);
+    assert!(only.next().await.is_none(), "it has ended");
+    fake.append_to((two, 0), 26..27);
+    assert_eq!(rows.next(1).await, [26]);
+}
+
+#[tokio::test]
+async fn more_buckets_than_a_stream_follows_end_it_with_words() {
+    let fake = filled(1).await;
+    let mut rows = fake.client().await.scan("sales.orders").from(Start::Latest).follow();
+    let ended = tokio::spawn(async move { rows.next().await });
+    crate::flight::fake::eventually("it follows", || fake.table().scans > 0).await;
+    fake.table().buckets = 65;
+    let ended = tokio::time::timeout(Duration::from_secs(20), ended).await.expect("it ends");
+    let error = ended.expect("it does not panic").expect("an error").expect_err("they are too many");
+    assert_eq!(error.kind(), FlightErrorKind::Refused);
+    assert!(error.message().contains("sales.orders has 65 buckets to follow"), "{error}");
+}
+
+#[tokio::test]
+async fn rows_that_the_columns_of_the_scan_cannot_hold_end_it_unless_it_evolves() {
+    let fake = filled(1).await;
+    let scan = fake.client().await.scan("sales.orders");
+    let mut ends = Followed(scan.clone().follow());
+    let mut evolves = Followed(scan.evolving().follow());
+    assert_eq!(ends.next(100).await, evolves.next(100).await);
+    fake.table().altered_at = Some(100);
+    fake.append(0, 100..110);
+    assert_eq!(evolves.next(10).await, (100..110).collect::<Vec<_>>());
+    let error = ends.0.next().await.expect("an error").expect_err("it does not evolve");
+    assert_eq!(error.kind(), FlightErrorKind::Refused);
+}
