@@ -35,6 +35,10 @@ pub struct Append {
     /// The table's id, so that rows do not go to a table made anew under the name. Absent or 0: whatever has the name.
     #[prost(uint64, tag = "6")]
     pub table_id: u64,
+    /// The partition's id, so that a writer's rows do not go to one made anew with the same values, where it begins with 0. Absent or 0:
+    /// whichever has the values.
+    #[prost(uint64, tag = "7")]
+    pub partition_id: u64,
 }
 
 /// A value of a partition column, as text of its type (2026-01-31, 17, eu).

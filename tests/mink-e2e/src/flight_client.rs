@@ -2,6 +2,7 @@
 //!
 //! Lives on: the test's tokio runtime.
 
+mod anew;
 mod follow;
 mod values;
 

@@ -89,17 +89,20 @@ struct Known {
 }
 
 impl Known {
+    /// The number of a place's partition; that of a table without partitions is 0.
+    fn partition(&self, place: &Place) -> Option<u64> {
+        if !place.partition.is_empty() {
+            self.partitions.get(&place.partition).copied()
+        } else if self.partitions.is_empty() {
+            Some(0)
+        } else {
+            self.only
+        }
+    }
+
     /// The sequence of the next row of a place.
     fn next(&self, place: &Place) -> Option<Sequence> {
-        let partition = if !place.partition.is_empty() {
-            *self.partitions.get(&place.partition)?
-        } else if self.partitions.is_empty() {
-            // That of a table without partitions.
-            0
-        } else {
-            self.only?
-        };
-        self.stored.get(&(partition, place.bucket?)).copied()
+        self.stored.get(&(self.partition(place)?, place.bucket?)).copied()
     }
 }
 
@@ -354,7 +357,8 @@ impl Writer {
         let standing = self.past.standing(place).unwrap_or_else(|| self.beginning(place));
         let to_pass = Arc::new(AtomicU64::new(standing.to_pass));
         let (orders, receiver) = mpsc::channel(ORDERS_MAX);
-        let lane = Lane::new(link.to(path, place), *pace, *encoding, receiver, standing);
+        let link = link.to(path, place, standing.partition);
+        let lane = Lane::new(link, *pace, *encoding, receiver, standing);
         let (past, place, left_to_pass) = (Arc::clone(&self.past), place.clone(), Arc::clone(&to_pass));
         let task = async move {
             let (standing, untold) = lane.run().await;
@@ -370,7 +374,8 @@ impl Writer {
         // A writer that starts at a bucket begins with 0 there.
         let sequence = self.id.map(|_| self.setup.known.next(place).unwrap_or(Sequence(0)));
         let to_pass = if self.setup.replays { self.stored_at(place).into() } else { 0 };
-        Standing { sequence, failed: None, to_pass }
+        let partition = self.setup.known.partition(place).unwrap_or(0);
+        Standing { sequence, partition, failed: None, to_pass }
     }
 }
 

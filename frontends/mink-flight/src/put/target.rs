@@ -42,6 +42,12 @@ impl Target {
             )));
         }
         let partition = address::partition_named(table, &append.partition)?;
+        if let Some(found) = partition.filter(|found| ![0, found.0].contains(&append.partition_id)) {
+            return Err(Status::not_found(format!(
+                "partition {} of table {path} is not the one that was written to: it was dropped and made again; a writer counts from 0 in it",
+                address::partition_name(table, table.partition(found).unwrap_or_default())
+            )));
+        }
         let route = Route::new(table, &schema, partition);
         let buckets = address::buckets(table, partition, append.bucket)?;
         let one_bucket = table.buckets == 1 || append.bucket.is_some();

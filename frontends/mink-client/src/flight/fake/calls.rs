@@ -285,6 +285,9 @@ impl FlightService for Calls {
             return Err(Status::failed_precondition("the table has no such column"));
         }
         let partition = self.0.table().partition_of(&append.partition)?;
+        if append.partition_id != 0 && append.partition_id != partition {
+            return Err(Status::not_found("another partition of these values"));
+        }
         self.0.table().streams += 1;
         let (sender, acks) = channel();
         tokio::spawn(self.clone().put(messages, schema, (append, partition), sender));

@@ -166,6 +166,7 @@ impl WriterBuilder {
             partition: self.partition.clone(),
             writer: identity,
             table_id: description.table_id,
+            partition_id: 0,
         };
         let setup = Setup {
             link: Link::new(self.client.clone(), append, self.in_flight),

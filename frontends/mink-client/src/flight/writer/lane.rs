@@ -130,8 +130,9 @@ impl Lane {
             let rings = streams.rings();
             self.transmit(streams.is_short());
             if self.closed && self.collected.is_none() && self.queue.is_empty() {
-                let Lane { sequence, failed, .. } = self;
-                return (Standing { sequence, failed, to_pass: 0 }, self.deliveries.untold());
+                let Lane { sequence, failed, link, .. } = self;
+                let partition = link.counted();
+                return (Standing { sequence, partition, failed, to_pass: 0 }, self.deliveries.untold());
             }
             let (moment, room) = (self.next_moment(), self.queue.len() <= self.link.in_flight);
             let is_idle = self.stream.as_ref().is_some_and(PutStream::is_idle);
@@ -277,6 +278,9 @@ impl Lane {
             None => Err(FlightError::new(FlightErrorKind::Unknown, "the server has ended the stream")),
         };
         let Some(stream) = self.stream.take() else { return };
+        if let Some(partition) = stream.anew() {
+            return self.begin_anew(partition);
+        }
         let (error, left) = match ended {
             Ok(status) => {
                 let left = stream.has_begun() && attempt(&status) != Attempt::NeverSent;
@@ -289,8 +293,9 @@ impl Lane {
             tracing::debug!(%error, "an idle stream has ended");
             return;
         }
-        if error.kind() == FlightErrorKind::NotFound {
-            self.link.is_gone();
+        if error.kind() == FlightErrorKind::NotFound && self.link.is_gone() {
+            // Nothing was stored by this attempt; the next one makes the partition.
+            return self.later(error);
         }
         self.judge(stream.sent, left, error);
     }
@@ -327,6 +332,16 @@ impl Lane {
         }
     }
 
+    /// The partition was dropped with all that was stored in it, and another has its values: there the writer begins with 0, and what has
+    /// not ended goes there.
+    fn begin_anew(&mut self, partition: u64) {
+        self.link.count_anew(partition);
+        self.sequence = self.sequence.map(|_| Sequence(0));
+        for flight in &mut self.queue {
+            (flight.sequence, flight.unknown) = (None, false);
+        }
+    }
+
     /// What was on its way is sent again, after a while.
     fn again(&mut self, sent: usize, left: bool, error: FlightError) {
         tracing::debug!(%error, sent, "batches are sent again");
@@ -334,6 +349,10 @@ impl Lane {
             self.queue.iter_mut().take(sent).for_each(|flight| flight.unknown = true);
         }
         self.at_home = !left && !self.at_home;
+        self.later(error);
+    }
+
+    fn later(&mut self, error: FlightError) {
         self.retry_at = Some(Instant::now() + self.backoff.next());
         self.last_error = Some(error);
     }

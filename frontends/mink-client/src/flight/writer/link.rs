@@ -5,6 +5,7 @@
 use super::route::{Partition, Place, partition_named};
 use super::streams::Streams;
 use crate::flight::FlightClient;
+use crate::flight::client::Place as Bucket;
 use arrow_flight::{Action, FlightData, FlightDescriptor, PutResult, SchemaAsIpc};
 use arrow_ipc::writer::IpcWriteOptions;
 use arrow_schema::SchemaRef;
@@ -14,7 +15,7 @@ use mink_proto::{Append, Command, Scan, command};
 use mink_types::TablePath;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::mpsc;
 use tonic::{Code, Status};
 
@@ -27,6 +28,8 @@ pub(super) struct Link {
     pub(super) in_flight: usize,
     /// The partition that is made before the first stream is opened; none that has to be.
     makes: Option<Making>,
+    /// Of an idempotent writer: the id of the partition whose rows its sequences count, once there is one; 0 before.
+    counted: Arc<AtomicU64>,
 }
 
 /// A partition that rows have named.
@@ -45,6 +48,8 @@ pub(super) struct PutStream {
     pub(super) acked: u64,
     /// Whether the call was made: before, nothing of it has left this process.
     began: Arc<AtomicBool>,
+    /// The id of a partition that has the values now and is not the one whose rows were counted; 0 if that is not so.
+    anew: Arc<AtomicU64>,
     messages: mpsc::Sender<FlightData>,
     acks: BoxStream<'static, Result<PutResult, Status>>,
 }
@@ -60,12 +65,14 @@ impl fmt::Debug for PutStream {
 
 impl Link {
     pub(super) fn new(client: FlightClient, append: Append, in_flight: usize) -> Link {
-        Link { client, append, in_flight, makes: None }
+        Link { client, append, in_flight, makes: None, counted: Arc::default() }
     }
 
-    /// The same for rows of one place, whose partition is made if rows have named it.
-    pub(super) fn to(&self, path: &TablePath, place: &Place) -> Link {
+    /// The same for rows of one place, whose partition is made if rows have named it. `counted`: the id of the partition whose rows a writer
+    /// has counted there.
+    pub(super) fn to(&self, path: &TablePath, place: &Place, counted: u64) -> Link {
         let mut link = self.clone();
+        link.counted = Arc::new(AtomicU64::new(counted));
         link.append.bucket = place.bucket;
         if !place.partition.is_empty() {
             link.append.partition = partition_named(&place.partition);
@@ -79,11 +86,19 @@ impl Link {
         self.client.streams()
     }
 
-    /// The server knows no such partition: somebody has dropped it.
-    pub(super) fn is_gone(&self) {
-        if let Some(makes) = &self.makes {
-            makes.is_made.store(false, Ordering::Relaxed);
-        }
+    /// The server knows no such partition. Whether somebody has dropped one that was there, so that it is to be made again.
+    pub(super) fn is_gone(&self) -> bool {
+        self.makes.as_ref().is_some_and(|makes| makes.is_made.swap(false, Ordering::Relaxed))
+    }
+
+    /// The id of the partition whose rows were counted.
+    pub(super) fn counted(&self) -> u64 {
+        self.counted.load(Ordering::Relaxed)
+    }
+
+    /// From now on rows of this partition are counted.
+    pub(super) fn count_anew(&self, partition: u64) {
+        self.counted.store(partition, Ordering::Relaxed);
     }
 
     /// Opens a stream for rows of this schema. Batches may be sent at once; whether it opens is told where acks are.
@@ -91,16 +106,18 @@ impl Link {
     pub(super) fn open(&self, schema: &SchemaRef, at_home: bool) -> PutStream {
         // As many as can be on their way, and the schema: sending never waits.
         let (messages, mut sent) = mpsc::channel(self.in_flight + 1);
-        let command = Command { command: Some(command::Command::Append(self.append.clone())) };
         let stated: FlightData = SchemaAsIpc::new(schema, &IpcWriteOptions::default()).into();
-        let descriptor = FlightDescriptor::new_cmd(mink_proto::encode(&command));
-        let first = stated.with_descriptor(descriptor);
-        let (link, began) = (self.clone(), Arc::new(AtomicBool::new(false)));
-        let begins = Arc::clone(&began);
+        let (link, began, anew) = (self.clone(), Arc::new(AtomicBool::new(false)), Arc::default());
+        let (begins, told) = (Arc::clone(&began), Arc::clone(&anew));
         let call = async move {
             let place = link.streams().take().await;
             link.make_partition().await?;
-            let address = if at_home { None } else { link.owner().await? };
+            let found = link.place(at_home).await?;
+            let partition_id = link.check(found.as_ref(), &told)?;
+            let address = found.and_then(|place| place.address).filter(|_| !at_home);
+            let append = Append { partition_id, ..link.append.clone() };
+            let command = Command { command: Some(command::Command::Append(append)) };
+            let first = stated.with_descriptor(FlightDescriptor::new_cmd(mink_proto::encode(&command)));
             let rest = stream::poll_fn(move |context| sent.poll_recv(context));
             let put = stream::iter([first]).chain(rest);
             begins.store(true, Ordering::Relaxed);
@@ -111,7 +128,7 @@ impl Link {
             }))
         };
         let acks = stream::once(Box::pin(call)).try_flatten().boxed();
-        PutStream { schema: SchemaRef::clone(schema), sent: 0, acked: 0, began, messages, acks }
+        PutStream { schema: SchemaRef::clone(schema), sent: 0, acked: 0, began, anew, messages, acks }
     }
 
     /// Makes the partition, unless that was done.
@@ -134,14 +151,41 @@ impl Link {
         Ok(())
     }
 
-    async fn owner(&self) -> Result<Option<String>, Status> {
-        let Append { database, table, bucket, partition, .. } = self.append.clone();
-        if bucket.is_none() {
+    /// Where the bucket is, if it matters: to whom a call goes, or which partition it is in that has the values.
+    async fn place(&self, at_home: bool) -> Result<Option<Bucket>, Status> {
+        let Append { database, table, bucket, partition, table_id, .. } = self.append.clone();
+        if bucket.is_none() || at_home && !self.counts() {
             return Ok(None);
         }
-        let scan = Scan { database, table, bucket, partition, ..Scan::default() };
-        let places = self.client.places(&scan).await?;
-        Ok(places.into_iter().next().and_then(|place| place.address))
+        let scan = Scan { database, table, bucket, partition, table_id, ..Scan::default() };
+        Ok(self.client.places(&scan).await?.into_iter().next())
+    }
+
+    /// Whether the sequences of its rows are those of a partition.
+    fn counts(&self) -> bool {
+        self.append.writer.is_some() && !self.append.partition.is_empty()
+    }
+
+    /// The partition that rows may go to: the one whose rows were counted, or the first. Another is noted in `anew`, and refused: sequences
+    /// begin with 0 there.
+    fn check(&self, found: Option<&Bucket>, anew: &AtomicU64) -> Result<u64, Status> {
+        let Some(found) = found.map(|found| found.scan.partition_id).filter(|id| self.counts() && *id != 0)
+        else {
+            return Ok(0);
+        };
+        match self.counted() {
+            0 => self.count_anew(found),
+            counted if counted < found => {
+                anew.store(found, Ordering::Relaxed);
+                return Err(Status::unavailable("the partition was dropped and made again"));
+            }
+            // Ids only grow: it was made by one that the node has not heard of.
+            counted if counted > found => {
+                return Err(Status::unavailable("the node does not know the partition yet"));
+            }
+            _ => {}
+        }
+        Ok(found)
     }
 }
 
@@ -157,6 +201,11 @@ impl PutStream {
     /// Whether nothing is on its way.
     pub(super) fn is_idle(&self) -> bool {
         self.sent == 0
+    }
+
+    /// The partition that has the values now, if it is another than that whose rows were counted: nothing of the stream was sent.
+    pub(super) fn anew(&self) -> Option<u64> {
+        Some(self.anew.load(Ordering::Relaxed)).filter(|partition| *partition != 0)
     }
 
     pub(super) fn has_begun(&self) -> bool {

@@ -16,6 +16,8 @@ use tokio::sync::watch;
 pub(super) struct Standing {
     /// Of an idempotent writer: the number of the next row.
     pub(super) sequence: Option<Sequence>,
+    /// The id of the partition whose rows it counts; 0: none has been written to, or the table has none.
+    pub(super) partition: u64,
     /// Why nothing more is taken.
     pub(super) failed: Option<FlightError>,
     /// Rows that come again, and are stored.

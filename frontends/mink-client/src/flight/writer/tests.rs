@@ -338,18 +338,66 @@ async fn partitions_are_made_with_their_first_row_and_have_sequences_of_their_ow
 }
 
 #[tokio::test]
-async fn a_partition_that_somebody_dropped_is_made_again_for_the_rows_behind_those_that_were_refused() {
+async fn a_partition_that_somebody_dropped_is_made_again() {
     let fake = Fake::start(1).await;
     fake.table().partitioned_by = vec!["id".into()];
     let writer = writer(&fake).await.open().await.expect("it opens");
     writer.write(batch(7..8)).await.expect("it is taken").await.expect("it is stored");
-    fake.table().partitions.clear();
+    fake.drop_partition("7");
     fake.script([Fault::Refuse(Code::NotFound)]);
-    let refused = writer.write(batch(7..8)).await.expect("it is taken");
-    assert_eq!(refused.await.map_err(|error| error.kind()), Err(FlightErrorKind::NotFound));
     let placed = writer.write(batch(7..8)).await.expect("it is taken").await;
     assert_eq!(placed.map(|placed| placed.len()), Ok(1));
     assert_eq!(fake.table().partitions.len(), 1);
+}
+
+/// I6: where the partition was dropped and another has its values, an idempotent writer begins with 0; rows of which nobody knows whether
+/// they were stored before are stored once in it.
+#[tokio::test]
+async fn a_writer_counts_from_0_in_a_partition_that_was_made_anew() {
+    let fake = Fake::start(1).await;
+    fake.table().partitioned_by = vec!["id".into()];
+    let writer = writer(&fake).await.idempotent().batch_bytes(1).open().await.expect("it opens");
+    for _ in 0..4 {
+        writer.write(batch(7..8)).await.expect("it is taken").await.expect("it is stored");
+    }
+    // Dropped under an open stream; by somebody who makes it again; and while an ack is lost.
+    fake.drop_partition("7");
+    fake.script([Fault::Refuse(Code::NotFound)]);
+    writer.write(batch(7..8)).await.expect("it is taken").await.expect("it is stored");
+    let second = fake.table().partitions["7"];
+    assert_eq!(fake.values_in(second, 0), [7]);
+    fake.drop_partition("7");
+    let third = fake.make_partition("7");
+    fake.script([Fault::Refuse(Code::NotFound)]);
+    writer.write(batch(7..8)).await.expect("it is taken").await.expect("it is stored");
+    assert_eq!(fake.values_in(third, 0), [7]);
+    fake.acks.send_replace(false);
+    let lost = writer.write(batch(7..8)).await.expect("it is taken");
+    eventually("it is stored", || fake.values_in(third, 0).len() == 2).await;
+    fake.drop_partition("7");
+    fake.cut_connections();
+    fake.acks.send_replace(true);
+    assert_eq!(lost.await.map(|placed| placed.len()), Ok(1));
+    let fourth = fake.table().partitions["7"];
+    assert_eq!(fake.values_in(fourth, 0), [7]);
+    writer.close().await.expect("all went well");
+}
+
+/// I1, I6: a server that wrongly says that the partition is gone makes nobody count from 0: its rows would be taken for repeats.
+#[tokio::test]
+async fn a_writer_counts_on_in_a_partition_that_was_never_gone() {
+    let fake = Fake::start(1).await;
+    fake.table().partitioned_by = vec!["id".into()];
+    let writer = writer(&fake).await.idempotent().batch_bytes(1).open().await.expect("it opens");
+    for round in 0..6 {
+        fake.script([
+            Fault::Refuse(Code::NotFound),
+            if round % 2 == 0 { Fault::LoseAck } else { Fault::Take },
+        ]);
+        writer.write(batch(7..8)).await.expect("it is taken").await.expect("it is stored");
+    }
+    assert_eq!(fake.values_in(1, 0), [7; 6]);
+    writer.close().await.expect("all went well");
 }
 
 /// More places than streams: lanes take turns, none waits for ever.
