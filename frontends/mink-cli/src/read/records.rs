@@ -11,12 +11,15 @@ use crate::form::{self, Encoding};
 use crate::output::{Form, Printer, printer};
 use mink_client::{Client, ClientError, ErrorKind, Position, ReadRecord, Reader};
 use mink_types::TablePath;
+use std::collections::BTreeSet;
 use std::io::{Write, stderr};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// How long one request waits for new records.
 const WAIT: Duration = Duration::from_secs(5);
+/// How often it is looked for partitions that are new.
+const DISCOVER_EVERY: Duration = Duration::from_secs(1);
 /// Reads that may wait to be printed while following.
 const UNPRINTED_MAX: usize = 8;
 
@@ -49,7 +52,8 @@ pub(super) async fn read(args: RecordsArgs) -> Result<(), Failure> {
         partitions = vec![only];
     }
     let limit = args.limit.unwrap_or(u64::MAX);
-    let reading = Reading { client, topic, from: args.from, encoding: args.encoding };
+    let grows = args.partition.is_none();
+    let reading = Reading { client, topic, from: args.from, encoding: args.encoding, grows };
     if args.follow {
         let watch = Watch::new(&address, stderr());
         reading.follow(&partitions, limit, &mut printer, &failed, watch).await?;
@@ -70,7 +74,12 @@ struct Reading {
     topic: String,
     from: From,
     encoding: Encoding,
+    /// Whether partitions that are made later are followed, too.
+    grows: bool,
 }
+
+/// What one read of a partition came to.
+type Arrived = Result<(i32, Vec<ReadRecord>), ClientError>;
 
 impl Reading {
     /// Where to begin in a partition; `only` if no other one is read.
@@ -146,27 +155,22 @@ impl Reading {
     ) -> Result<(), Failure> {
         let (records, mut arrive) = mpsc::channel(UNPRINTED_MAX);
         for &partition in partitions {
-            let mut at = self.begin(partition, partitions.len() == 1, failed).await?;
-            // A connection each, because one that waits for records answers nothing else.
-            let reader = Reader::new(&self.client.apart(), &self.topic, partition);
-            let records = records.clone();
-            tokio::spawn(async move {
-                loop {
-                    let read = reader.read(at, WAIT).await;
-                    at = read.as_ref().map_or(at, |read| read.next);
-                    let ended = read.as_ref().is_err_and(|error| !is_away(error));
-                    let nobody = records.send(read.map(|read| (partition, read.records))).await.is_err();
-                    if nobody || ended {
-                        return;
-                    }
-                }
-            });
+            let at = self.begin(partition, partitions.len() == 1, failed).await?;
+            self.tail(partition, at, records.clone());
         }
-        drop(records);
+        let (told, mut new) = mpsc::channel(UNPRINTED_MAX);
+        if self.grows {
+            self.discover(partitions, told);
+        }
         let mut stopped = std::pin::pin!(interrupted());
         while left > 0 {
             let arrived = tokio::select! {
                 arrived = arrive.recv() => arrived,
+                // Whatever a new one holds has come since it was begun (T-37).
+                Some(partition) = new.recv() => {
+                    self.tail(partition, 0, records.clone());
+                    continue;
+                }
                 () = &mut stopped => None,
             };
             match arrived {
@@ -182,6 +186,44 @@ impl Reading {
             }
         }
         Ok(())
+    }
+
+    /// Reads on in a partition, for as long as somebody takes it.
+    fn tail(&self, partition: i32, mut at: i64, records: mpsc::Sender<Arrived>) {
+        // A connection each, because one that waits for records answers nothing else.
+        let reader = Reader::new(&self.client.apart(), &self.topic, partition);
+        tokio::spawn(async move {
+            loop {
+                let read = reader.read(at, WAIT).await;
+                at = read.as_ref().map_or(at, |read| read.next);
+                let ended = read.as_ref().is_err_and(|error| !is_away(error));
+                let nobody = records.send(read.map(|read| (partition, read.records))).await.is_err();
+                if nobody || ended {
+                    return;
+                }
+            }
+        });
+    }
+
+    /// Tells of partitions that are new, for as long as somebody follows.
+    fn discover(&self, partitions: &[i32], told: mpsc::Sender<i32>) {
+        let (client, topic) = (self.client.apart(), self.topic.clone());
+        let mut known: BTreeSet<i32> = partitions.iter().copied().collect();
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(DISCOVER_EVERY).await;
+                if told.is_closed() {
+                    return;
+                }
+                // Of a node that is away, or a topic that is gone, those tell who read it.
+                let Ok(Some(found)) = client.find_topic(&topic).await else { continue };
+                for partition in found.partitions.iter().map(|partition| partition.index) {
+                    if known.insert(partition) && told.send(partition).await.is_err() {
+                        return;
+                    }
+                }
+            }
+        });
     }
 
     fn print<W: Write>(

@@ -78,3 +78,38 @@ async fn t_37_a_follower_of_a_table_without_partitions_waits_for_them() {
     assert!(said.contains("files.days"), "{said}");
     mink.stop().await;
 }
+
+/// T-37: a partition that is made while a topic is followed is read from its first record.
+#[tokio::test]
+async fn t_37_a_follower_of_records_sees_partitions_that_are_made_meanwhile() {
+    let mink = Mink::start().await;
+    mink.run(&["table", "create", "kafka.grows", "--buckets", "1"]).await.done();
+    let mut follower = Follower::start(&mink, "kafka.grows", &["--from", "latest"]);
+    let write = async |partition: &str| {
+        mink.with_input(&["write", "kafka.grows", "--partition", partition], b"{\"value\":\"x\"}\n")
+            .await
+            .done();
+    };
+    // It has begun once a record has come that was written behind its begin.
+    let first = async {
+        loop {
+            write("0").await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    tokio::select! {
+        line = follower.line() => assert!(line.contains("\"partition\":0"), "{line}"),
+        () = first => {}
+    }
+    mink.run(&["sql", "-e", "ALTER TABLE kafka.grows SET ('bucket.num' = '2')"]).await.done();
+    write("1").await;
+    loop {
+        let line = follower.line().await;
+        if line.contains("\"partition\":1") {
+            assert!(line.contains("\"offset\":0"), "{line}");
+            break;
+        }
+    }
+    drop(follower);
+    mink.stop().await;
+}
