@@ -3,6 +3,7 @@
 //! Lives on: the service runtime; one per scan, polled by the connection when it takes something.
 //! Invariants: I20, see `outbox`; an answer that was cut off ends with the reason, also in the middle of a message.
 use crate::outbox::Outbox;
+use crate::status::told_in;
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Frame, SizeHint};
@@ -21,6 +22,8 @@ pub(crate) struct AnswerBody {
 impl AnswerBody {
     /// The answer of a call: as it is, unless it is a scan's.
     pub(crate) fn wrap(mut answer: http::Response<Body>) -> http::Response<Body> {
+        // Of a message that is none no call of ours was told.
+        told_in(answer.headers_mut());
         match answer.extensions_mut().remove::<Outbox>() {
             None => answer,
             Some(outbox) => answer.map(|encoder| Body::new(AnswerBody { encoder, outbox, is_over: false })),

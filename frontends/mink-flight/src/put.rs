@@ -322,11 +322,9 @@ impl Put {
                 Ok(Handed { bucket, rows, state: State::Repeats { writer: producer, last } })
             }
             Err(AppendError::OutOfOrder { expected: Some(Sequence(0)), found, .. }) => {
-                Err(self.target.unknown_writer(bucket, found))
+                Err(self.target.unknown_writer(&self.node, bucket, found))
             }
-            Err(refused) => {
-                Err(self.target.dropped(&self.node, bucket).unwrap_or_else(|| refused.into_status()))
-            }
+            Err(refused) => Err(self.target.refused(&self.node, bucket, refused)),
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::node::Node;
 use crate::outbox::Outbox;
 use crate::rows::{Cut, Sent};
 use crate::scan::{From, Plan};
-use crate::status::OrStatus;
+use crate::status::{OrStatus, of_bucket};
 use arrow_flight::FlightData;
 use futures::stream::Stream;
 use mink_record::kafka::batches;
@@ -175,6 +175,10 @@ impl Scan {
 
     /// Where to begin and end in a bucket.
     async fn place(&self, bucket: BucketId, from: From) -> Result<Place, Status> {
+        self.locate(bucket, from).await.map_err(|status| of_bucket(&self.plan.table, &bucket, status))
+    }
+
+    async fn locate(&self, bucket: BucketId, from: From) -> Result<Place, Status> {
         let locate = |position| self.watched.node.source.locate(bucket, position, None);
         let latest = || async {
             Ok::<_, Status>(locate(Position::Latest).await.or_status()?.offset.unwrap_or_default())
@@ -195,6 +199,10 @@ impl Scan {
 
     /// Reads on in one bucket; tells whether there was anything.
     async fn read(&mut self, place: &mut Place) -> Result<Result<bool, Ended>, Status> {
+        self.read_on(place).await.map_err(|status| of_bucket(&self.plan.table, &place.bucket, status))
+    }
+
+    async fn read_on(&mut self, place: &mut Place) -> Result<Result<bool, Ended>, Status> {
         let node = Arc::clone(&self.watched.node);
         let bytes = node.answers.read_bytes();
         let bytes_max = u32::try_from(bytes).unwrap_or(u32::MAX);

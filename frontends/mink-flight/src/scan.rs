@@ -12,6 +12,7 @@ use mink_proto::{Scan, position};
 use mink_record::arrow::arrow_schema;
 use mink_types::schema::{FieldId, Schema, SchemaId};
 use mink_types::{BucketId, Offset, PartitionId, TablePath, Timestamp};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tonic::Status;
 
@@ -130,6 +131,10 @@ fn columns(table: &Table, newest: &Arc<Schema>, scan: &Scan) -> Result<Columns, 
     };
     let field = |name: &String| wanted.column(name).map(|column| column.id).ok_or_else(|| unknown(name));
     let mut projection: Vec<FieldId> = scan.columns.iter().map(field).collect::<Result<_, _>>()?;
+    let mut seen = BTreeSet::new();
+    if let Some(again) = scan.columns.iter().find(|name| !seen.insert(*name)) {
+        return Err(Status::invalid_argument(format!("column {again:?} is asked for twice; name it once")));
+    }
     if projection.is_empty() {
         projection = wanted.columns().iter().map(|column| column.id).collect();
     }

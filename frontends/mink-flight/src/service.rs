@@ -7,14 +7,14 @@ use crate::outbox::Outbox;
 use crate::paid_body::Paid;
 use crate::reader::Messages;
 use crate::scan::Plan;
-use crate::status::OrStatus;
+use crate::status::{OrStatus, told};
 use crate::{action, exchange, info, put, reader};
 use arrow_flight::flight_service_server::FlightService;
 use arrow_flight::{
     Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightInfo, HandshakeRequest,
     HandshakeResponse, PollInfo, PutResult, SchemaResult, Ticket,
 };
-use futures::stream::{self, BoxStream, StreamExt};
+use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use mink_proto::ticket;
 use std::sync::Arc;
 use tonic::{Request, Response, Status, Streaming};
@@ -30,6 +30,7 @@ impl Calls {
     /// Counts a call and its refusal.
     fn answer<T>(&self, answer: Result<T, Status>) -> Answer<T> {
         self.0.counters.call();
+        let answer = answer.map_err(told);
         if let Err(status) = &answer {
             self.0.counters.refused();
             tracing::debug!(code = ?status.code(), why = status.message(), "a call of Flight is refused");
@@ -95,20 +96,20 @@ impl FlightService for Calls {
             .and_then(|ticket::Ticket::Scan(scan)| Plan::of(&self.0.admin.state(), &scan));
         let rows: Messages = self.answer(plan.map(|plan| reader::start(&self.0, plan, line)))?.into_inner();
         let outbox = rows.outbox();
-        Ok(lies_in(Response::new(rows.boxed()), outbox))
+        Ok(lies_in(Response::new(rows.map_err(told).boxed()), outbox))
     }
 
     async fn do_put(&self, request: Request<Streaming<FlightData>>) -> Answer<Self::DoPutStream> {
         let paid = paid(&request);
         let acks = put::put(&self.0, request.into_inner(), paid).await;
-        self.answer(acks.map(StreamExt::boxed))
+        self.answer(acks.map(|acks| acks.map_err(told).boxed()))
     }
 
     async fn do_exchange(&self, request: Request<Streaming<FlightData>>) -> Answer<Self::DoExchangeStream> {
         let line = line(&request);
         let rows = exchange::exchange(&self.0, request.into_inner(), line).await;
         let (rows, outbox) = self.answer(rows)?.into_inner();
-        Ok(lies_in(Response::new(rows.boxed()), outbox))
+        Ok(lies_in(Response::new(rows.map_err(told).boxed()), outbox))
     }
 
     async fn do_action(&self, request: Request<Action>) -> Answer<Self::DoActionStream> {

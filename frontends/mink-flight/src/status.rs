@@ -2,8 +2,11 @@
 //!
 //! Lives on: anywhere (pure).
 //! Invariants: I7: UNAVAILABLE, FAILED_PRECONDITION, INVALID_ARGUMENT and ABORTED stand for what did not happen; UNKNOWN for what may have.
+use crate::address;
+use http::HeaderMap;
 use mink_api::AdminError;
 use mink_ddl::{LiteralError, ParseError};
+use mink_metadata::Table;
 use mink_proto::ProtoError;
 use mink_record::{RecordError, RecordErrorKind};
 use mink_router::{AppendError, Lost, ReadError};
@@ -26,6 +29,38 @@ impl<T, E: IntoStatus> OrStatus<T> for Result<T, E> {
     fn or_status(self) -> Result<T, Status> {
         self.map_err(IntoStatus::into_status)
     }
+}
+
+/// Of a status' text, in bytes. It travels in a header, each byte beyond ASCII as three, and clients give up on 16 KiB of headers.
+const TEXT_BYTES_MAX: usize = 4 << 10;
+const LEFT_OUT: &str = "...";
+/// How tonic begins to tell of a message that is no protobuf of its call.
+const UNDECODED: &str = "failed to decode Protobuf message";
+
+/// A status as clients are told it: its text cut to what a header carries; bytes that are no message of Flight's are the client's fault.
+pub(crate) fn told(status: Status) -> Status {
+    let code = match status.code() {
+        Code::Internal if status.message().starts_with(UNDECODED) => Code::InvalidArgument,
+        code => code,
+    };
+    let text = status.message();
+    if code == status.code() && text.len() <= TEXT_BYTES_MAX {
+        return status;
+    }
+    let cut = match text.len() {
+        0..=TEXT_BYTES_MAX => text.to_owned(),
+        _ => text[..text.floor_char_boundary(TEXT_BYTES_MAX - LEFT_OUT.len())].to_owned() + LEFT_OUT,
+    };
+    Status::new(code, cut)
+}
+
+/// The same of an answer that is nothing but a status.
+pub(crate) fn told_in(headers: &mut HeaderMap) {
+    let Some(status) = Status::from_header_map(headers).filter(|status| status.code() != Code::Ok) else {
+        return;
+    };
+    // The texts of our own are sound; were one not, what tonic wrote stays.
+    drop(told(status).add_header(headers));
 }
 
 /// The status of an error, with what to do about it behind its words.
@@ -53,7 +88,7 @@ impl IntoStatus for AdminError {
 }
 
 /// The words about a bucket without the id of its table: the client has named that, and knows no ids. A partition keeps its number, by
-/// which SHOW PARTITIONS lists it.
+/// which SHOW PARTITIONS lists it, until [`of_bucket`] names it.
 fn without_table(words: String, bucket: Option<&BucketId>) -> String {
     let Some(bucket) = bucket else { return words };
     let named = match bucket.partition {
@@ -61,6 +96,16 @@ fn without_table(words: String, bucket: Option<&BucketId>) -> String {
         partition => format!("partition {partition} bucket {}", bucket.bucket),
     };
     words.replacen(&bucket.to_string(), &named, 1)
+}
+
+/// A status about a bucket of this table, with the values of its partition instead of the number.
+pub(crate) fn of_bucket(table: &Table, bucket: &BucketId, status: Status) -> Status {
+    let numbered = format!("partition {} bucket {}", bucket.partition, bucket.bucket);
+    if !status.message().contains(&numbered) || table.partition(bucket.partition).is_none() {
+        return status;
+    }
+    let named = status.message().replacen(&numbered, &address::bucket_name(table, bucket), 1);
+    Status::new(status.code(), named)
 }
 
 /// A batch that was not ordered: nothing of it is stored.
@@ -84,7 +129,21 @@ impl IntoStatus for AppendError {
             | AppendError::ProducerFenced { bucket, .. } => Some(bucket),
             AppendError::Draining => None,
         };
-        Status::new(code, without_table(self.to_string(), bucket))
+        // What other listeners call a producer is a writer here.
+        let text = match &self {
+            AppendError::OutOfOrder { bucket, expected, found, .. } => format!(
+                "{bucket}: the batch has the sequence {found}, and {} follows; the action writer.state tells it",
+                expected.map_or_else(|| "none".to_owned(), |expected| expected.to_string())
+            ),
+            AppendError::ProducerFenced { bucket, current, found, .. } => format!(
+                "{bucket}: the writer is at epoch {current} there, and the batch has {found}: a newer one has its id; open another writer"
+            ),
+            AppendError::TooManyProducers { bucket, producers } => format!(
+                "{bucket} remembers {producers} writers, and no more; try again later, or raise producers-per-bucket-max"
+            ),
+            _ => self.to_string(),
+        };
+        Status::new(code, without_table(text, bucket))
     }
 }
 
@@ -154,6 +213,34 @@ mod tests {
     fn what_may_have_happened_is_never_told_as_what_did_not() {
         assert_eq!(Lost.into_status().code(), Code::Unknown);
         assert_eq!(AdminError::Unavailable { why: "x".into() }.into_status().code(), Code::Unknown);
+    }
+
+    #[test]
+    fn a_text_is_cut_to_what_a_header_carries_and_no_message_is_no_fault_of_the_node() {
+        for long in ["x".repeat(1 << 20), "\u{20ac}".repeat(1 << 18)] {
+            let status = told(Status::not_found(long));
+            let (code, text) = (status.code(), status.message());
+            assert!(
+                code == Code::NotFound && text.len() <= TEXT_BYTES_MAX && text.ends_with(LEFT_OUT),
+                "{text}"
+            );
+            let mut headers = HeaderMap::new();
+            status.add_header(&mut headers).expect("it goes into headers");
+            assert!(headers["grpc-message"].len() < 16 << 10);
+        }
+        assert_eq!(told(Status::not_found("short")).message(), "short");
+        let garbage = Status::internal("failed to decode Protobuf message: invalid wire type");
+        assert_eq!(told(garbage.clone()).code(), Code::InvalidArgument);
+        assert_eq!(told(Status::internal("a fault")).code(), Code::Internal);
+        let mut headers = HeaderMap::new();
+        garbage.add_header(&mut headers).expect("it goes into headers");
+        told_in(&mut headers);
+        let found = Status::from_header_map(&headers).expect("a status");
+        assert_eq!((found.code(), found.message()), (Code::InvalidArgument, garbage.message()));
+        // An answer that has no status yet is left as it is.
+        let mut headers = HeaderMap::new();
+        told_in(&mut headers);
+        assert!(headers.is_empty());
     }
 
     #[test]

@@ -151,9 +151,10 @@ impl Shard {
             };
             let Slot::Waits(waits) = slot else { continue };
             let objects = self.object_ranges(waits.read.bucket, waits.read.from, waits.bytes_max);
-            waits.object = objects.first().map(|first| first.object);
+            let first = objects.first().filter(|first| first.range.start <= waits.read.from);
+            waits.object = first.map(|first| first.object);
             if waits.object.is_none() {
-                // Neither in the tail nor in the view: the view is behind. It will come.
+                // Neither in the tail nor in the view: the view is behind, or knows first that the log begins further on. It will come.
                 let (bucket, from) = (waits.read.bucket, waits.read.from);
                 let error = ReadError::Opening { bucket };
                 *slot = Slot::Answered(Err(error.clone()));
@@ -194,7 +195,11 @@ impl Shard {
             };
             let Slot::Waits(waits) = slot else { continue };
             if matches!(result, Err(ObjectReadError::Missing { .. })) && !fetch.replanned {
-                again.push(at);
+                // Retention deletes, too: where the log begins further on by now, no view has the place.
+                match self.look(&waits.read) {
+                    Ok(_) => again.push(at),
+                    Err(error) => *slot = Slot::Answered(Err(error)),
+                }
                 continue;
             }
             let answer = self.read_done(waits, result);

@@ -7,6 +7,8 @@ from .kit import require, require_equal, until
 STEPS = [
     hostile_words.tickets,
     hostile_words.descriptors,
+    hostile_words.messages_of_none,
+    hostile_words.long_texts,
     hostile_words.actions,
     hostile_words.statements,
     hostile_words.names,

@@ -5,7 +5,7 @@ import pyarrow as pa
 
 from . import raw
 from .hostile_kit import INVALID, NOT_FOUND, OK, PRECONDITION, SCHEMA, TYPED, UNIMPLEMENTED
-from .kit import comparison, mink as messages, require_equal
+from .kit import comparison, mink as messages, require, require_equal
 from .raw import flight, schema_data
 
 NASTY = [
@@ -53,7 +53,7 @@ def tickets(tried):
         (messages.Scan(database=database, table="target", partition=[messages.PartitionValue(column="n", value="1")]), INVALID),
         (messages.Scan(database=database, table="target", schema=2**32 - 1), NOT_FOUND),
         (messages.Scan(database=database, table="target", table_id=2**64 - 1), NOT_FOUND),
-        (messages.Scan(database=database, table="target", columns=["n", "n"]), PRECONDITION),
+        (messages.Scan(database=database, table="target", columns=["n", "n"]), INVALID),
         (messages.Scan(database=database, table="target", filter=[comparison("l", "EQUAL", "1")]), INVALID),
         (messages.Scan(database=database, table="target", filter=[messages.Comparison(column="n", operator=99, value="1")]), INVALID),
     ]
@@ -64,6 +64,33 @@ def tickets(tried):
     beyond = tried.mink.scan("target", **{"from": messages.Position(offset=2**64 - 1)})
     ticket = flight.Ticket(ticket=messages.Ticket(scan=beyond).SerializeToString())
     tried.call("an offset beyond all", "DoGet", ticket, allowed={grpc.StatusCode.OUT_OF_RANGE})
+
+
+def messages_of_none(tried):
+    """Bytes that are no message of Flight's at all, in the place of one."""
+    for name in ["DoGet", "GetFlightInfo", "GetSchema", "DoAction", "ListFlights", "DoPut", "DoExchange"]:
+        for sent in [b"\xff" * 11, b"\x0a\xff\xff\xff\xff\x0f", b"\x0a\x05a", b"\x0b"]:
+            _, text, _ = tried.call(f"{name} of {sent!r}", name, sent, allowed={INVALID})
+            require(text, f"{name} of {sent!r} is refused without a word")
+
+
+def long_texts(tried):
+    """What a client sends comes back cut: a text that no header carries would be told as another error, which clients try again."""
+    long = "x" * 60_000
+    table = tried.mink.name("target")
+    for statement in [
+        f"SELECT {long}",
+        f"DROP TABLE {table[:-1]}{long}\"",
+        f"CREATE TABLE {table} (a {long})",
+        f"CREATE TABLE {table} (a INT) WITH ('{long}' = '1')",
+        f"CREATE TABLE {table} (a INT) WITH ('table.log.arrow.compression' = '{long}')",
+        f"CREATE TABLE {table} (a INT) WITH ('bucket.num' = '{long}')",
+        f"ALTER TABLE {table} DROP COLUMN {long}",
+    ]:
+        sql(tried, statement, allowed=TYPED - {grpc.StatusCode.RESOURCE_EXHAUSTED})
+    wide = pa.schema([(long, pa.struct([(long, pa.int64())]))])
+    tried.call("a long column", "DoPut", schema_data(wide, raw.path(tried.mink.database, "target")), allowed={PRECONDITION, INVALID})
+    tried.call("a long path", "GetFlightInfo", raw.path(long), allowed={INVALID})
 
 
 def descriptors(tried):

@@ -6,9 +6,11 @@
 use crate::address;
 use crate::node::Node;
 use crate::route::Route;
+use crate::status::{IntoStatus, of_bucket};
 use mink_metadata::Table;
 use mink_proto::{Append, PutBatch, Writer};
 use mink_record::kafka::ProducerStamp;
+use mink_router::AppendError;
 use mink_types::schema::Schema;
 use mink_types::{BucketId, PartitionId, Sequence};
 use std::sync::Arc;
@@ -114,8 +116,17 @@ impl Target {
         }
     }
 
+    /// Why a batch was not taken.
+    pub(super) fn refused(&self, node: &Node, bucket: BucketId, error: AppendError) -> Status {
+        let named = || match node.admin.state().table(bucket.table) {
+            Some(table) => of_bucket(table, &bucket, error.into_status()),
+            None => error.into_status(),
+        };
+        self.dropped(node, bucket).unwrap_or_else(named)
+    }
+
     /// That the table, or the partition, is not there any more: no try at another node helps then (T-7).
-    pub(super) fn dropped(&self, node: &Node, bucket: BucketId) -> Option<Status> {
+    fn dropped(&self, node: &Node, bucket: BucketId) -> Option<Status> {
         let path = &self.table.path;
         let state = node.admin.state();
         let Some(table) = state.table(bucket.table) else {
@@ -132,10 +143,13 @@ impl Target {
     }
 
     /// That a writer goes on in a bucket that knows nothing of it.
-    pub(super) fn unknown_writer(&self, bucket: BucketId, found: Sequence) -> Status {
+    pub(super) fn unknown_writer(&self, node: &Node, bucket: BucketId, found: Sequence) -> Status {
+        let state = node.admin.state();
         Status::failed_precondition(format!(
-            "bucket {} of table {} does not know the writer, or has forgotten it, and the first row has the sequence {}; a writer begins with 0, a new one is opened by the action writer.open",
-            bucket.bucket, self.table.path, found.0
+            "{} of table {} does not know the writer, or has forgotten it, and the first row has the sequence {}; a writer begins with 0, a new one is opened by the action writer.open",
+            address::bucket_name(state.table(bucket.table).unwrap_or(&self.table), &bucket),
+            self.table.path,
+            found.0
         ))
     }
 }

@@ -200,6 +200,32 @@ fn a_missing_object_is_looked_for_once_more() {
     });
 }
 
+/// I2: retention deletes an object that a read is about to take. The log begins further on then: that is the answer, and no other object is
+/// asked for what none has.
+#[test]
+fn a_read_whose_object_retention_has_taken_is_out_of_range() {
+    sim_with(nothing_in_memory, |rig| async move {
+        let bucket = rig.open(0).await;
+        let mut objects = Vec::new();
+        for entry in &rig.stored(bucket, &[batch(2), batch(2)]).await {
+            objects.push(rig.committed(std::slice::from_ref(entry)).await);
+        }
+        rig.objects.set_delay(Duration::from_millis(50));
+        rig.objects.delete(objects[0]);
+        let taken = async {
+            rig.runtime.service().sleep(Duration::from_millis(20)).await;
+            let (reply, answer) = reply();
+            let (epoch, start) = (mink_types::BucketEpoch(1), Offset(2));
+            rig.control(Control::Start { bucket, epoch, start, reply }).await;
+            answer.answer().await.expect("answered");
+        };
+        let (answer, ()) = futures::future::join(rig.read(bucket, 0), taken).await;
+        let outside = ReadError::OutOfRange { bucket, offset: Offset(0), start: Offset(2), end: Offset(4) };
+        assert_eq!((answer, rig.objects.reads()), (Err(outside), 1));
+        assert_eq!(bases(&rig.read(bucket, 2).await.expect("readable").batches), vec![2]);
+    });
+}
+
 #[test]
 fn p_14_a_lost_object_fails_its_own_range_only() {
     sim_with(nothing_in_memory, |rig| async move {
